@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from blade.agent.queue import FLOOR, Worth, per_token, queue, worth
+from blade.agent import queue
+from blade.agent.queue import FLOOR, per_token
 from blade.model import Attribution, Cause, Confidence
 from tests.builders import make_row, make_run
 from tests.case_tables import cases
@@ -33,25 +34,25 @@ def attribution(cause: Cause, confidence: Confidence, lost: float, task: str = "
 def test_the_value_is_what_such_labels_lose_by_being_wrong(
     cause: str, confidence: str, more: dict[str, Any], value: float, reason: str
 ) -> None:
-    found = worth(attribution(Cause[cause.upper()], Confidence(confidence), 0.02, **more))
-    assert found.value == pytest.approx(value)
-    assert found.reason == reason
-    assert found.is_settled == (reason == "judged")
+    judged = attribution(Cause[cause.upper()], Confidence(confidence), 0.02, **more)
+    assert queue.worth(judged) == pytest.approx(value)
+    assert (queue.reason(judged), queue.is_settled(judged)) == (reason, reason == "judged")
 
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 0.1), st.integers(50, 4000)), max_size=30), st.one_of(st.none(), st.integers(1, 12)))
+@example(tasks=[(0.001, 300), (0.1, 300)], most=1)
 def test_the_first_are_the_first_of_all(tasks: list[tuple[float, int]], most: int | None) -> None:
     """Dossiers that cannot come in are not written; the order is the same as if all were."""
-    worths = [Worth(attribution(Cause.BEHAVIOUR, LIKELY, value, str(at)), value, "") for at, (value, _) in enumerate(tasks)]
+    entries = [attribution(Cause.UNDETERMINED, LIKELY, value, str(at)) for at, (value, _) in enumerate(tasks)]
     written: list[str] = []
 
     def tokens(task: str) -> int:
         written.append(task)
         return tasks[int(task)][1]
 
-    found = queue(worths, {}, tokens, most)
-    every = queue(worths, {}, lambda task: tasks[int(task)][1], None)
+    found = queue.queue(entries, {}, tokens, most)
+    every = queue.queue(entries, {}, lambda task: tasks[int(task)][1], None)
     assert found == every[:most]
     assert sorted(every, key=per_token, reverse=True) == list(every)
     assert len(every) == sum(value > 0 for value, _ in tasks)
@@ -62,8 +63,8 @@ def test_the_first_are_the_first_of_all(tasks: list[tuple[float, int]], most: in
 
 def test_what_is_worth_the_same_keeps_its_order_whatever_its_key() -> None:
     keys = ["9", "10", "9" * 5000, "a"]  # as a report has them; the third is no number that Python would read
-    worths = [Worth(attribution(Cause.BEHAVIOUR, LIKELY, 0.1, task), 0.1, "") for task in keys]
-    assert [waiting.task for waiting in queue(worths, {}, lambda task: 300, None)] == keys
+    entries = [attribution(Cause.UNDETERMINED, LIKELY, 0.1, task) for task in keys]
+    assert [waiting.task for waiting in queue.queue(entries, {}, lambda task: 300, None)] == keys
 
 
 @pytest.fixture(scope="module")

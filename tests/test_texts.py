@@ -67,7 +67,7 @@ def test_code_spans_hold_their_text(text: str) -> None:
     assert "\n" not in span
     assert "|" not in span.replace("\\|", "")
     ticks = len(span) - len(span.lstrip("`"))
-    assert hostile.longest_run(span[ticks : len(span) - ticks], "`") < max(ticks, 1)
+    assert hostile._longest_run(span[ticks : len(span) - ticks]) < max(ticks, 1)
 
 
 def test_a_fence_is_longer_than_any_inside() -> None:

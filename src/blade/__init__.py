@@ -22,19 +22,9 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "BladeError",
-    "Cause",
-    "Checked",
-    "Comparison",
-    "NothingToRead",
-    "Report",
-    "Runs",
-    "Table",
-    "Unreadable",
-    "UsageError",
-    "__version__",
-    "load",
-]
+    "BladeError", "Cause", "Checked", "Comparison", "NothingToRead", "Report", "Runs", "Table", "Unreadable",
+    "UsageError", "__version__", "load",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

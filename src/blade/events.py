@@ -126,23 +126,20 @@ def field_text(row: Mapping[str, Any], field: str) -> str | None:
     return value if isinstance(value, str) else compact(value)
 
 
-def at_step(episode: Episode, index: int, i: int = 0, length: int = QUOTE) -> Evidence | None:
+def at_step(episode: Episode, index: int, i: int = 0) -> Evidence | None:
     """A quotation from a step; None if the step says nothing."""
     steps = episode.trace.steps
-    text = step_text(steps[index]) if 0 <= index < len(steps) else ""
-    rollout = episode.trace.rollout
-    if not text:
-        return None
-    return Evidence(rollout.run, rollout.task, rollout.repeat, step=index, quote=quoted(text, i, length))
+    return _quotation(episode, step_text(steps[index]) if 0 <= index < len(steps) else "", i, step=index)
 
 
-def in_field(episode: Episode, field: str, i: int = 0, length: int = QUOTE) -> Evidence | None:
+def in_field(episode: Episode, field: str, i: int = 0) -> Evidence | None:
     """A quotation from a field of the row by its dotted path; None if the row has no such field."""
-    text = field_text(episode.trace.row, field)
+    return _quotation(episode, field_text(episode.trace.row, field), i, field=field)
+
+
+def _quotation(episode: Episode, text: str | None, i: int, **place: Any) -> Evidence | None:
     rollout = episode.trace.rollout
-    if not text:
-        return None
-    return Evidence(rollout.run, rollout.task, rollout.repeat, field=field, quote=quoted(text, i, length))
+    return Evidence(rollout.run, rollout.task, rollout.repeat, quote=quoted(text, i), **place) if text else None
 
 
 # ---- Calls with their results ---------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import re
 import shlex
@@ -38,11 +37,6 @@ def line(text: str, limit: int | None = None) -> str:
         text = text[: 20 * limit] + "…"
     text = " ".join(lines(text).split())
     return text if limit is None or len(text) <= limit else text[: limit - 1].rstrip() + "…"
-
-
-def html_text(text: str, limit: int | None = None) -> str:
-    """`text` on one line of an HTML page, where nothing in it is markup."""
-    return html.escape(line(text, limit))
 
 
 # JSON allows these raw, but they deceive whoever prints the file: C1 controls, bidi marks and overrides, line
@@ -94,7 +88,7 @@ def markdown_code(text: str, in_table: bool = False) -> str:
         return "(empty)"
     if in_table and "\\|" in text:  # how a code span escapes this pipe is read differently by every parser
         return markdown_inline(text)
-    ticks = "`" * (longest_run(text, "`") + 1)
+    ticks = "`" * (_longest_run(text) + 1)
     pad = " " if text[0] == "`" or text[-1] == "`" else ""
     if in_table:
         text = text.replace("|", "\\|")
@@ -104,12 +98,12 @@ def markdown_code(text: str, in_table: bool = False) -> str:
 def markdown_fence(text: str, language: str = "text") -> str:
     """`text` in a fence longer than any it holds."""
     text = lines(text).strip("\n")
-    ticks = "`" * max(3, longest_run(text, "`") + 1)
+    ticks = "`" * max(3, _longest_run(text) + 1)
     return f"{ticks}{language}\n{text}\n{ticks}"
 
 
-def longest_run(text: str, mark: str) -> int:
-    return max((len(hit) for hit in re.findall(re.escape(mark) + "+", text)), default=0)
+def _longest_run(text: str) -> int:
+    return max(map(len, re.findall("`+", text)), default=0)
 
 
 def quoted(text: str, limit: int = 1200) -> str:

@@ -82,6 +82,11 @@ def lost(value: float) -> str:
     return "0.0" if abs(value) < 5e-5 else "<0.1" if abs(value) < 5e-4 else f"{100 * value:.1f}"
 
 
+def hundredths(value: float) -> str:
+    """Points of score to two decimals, as they stand in a column."""
+    return f"{100 * value:.2f}"
+
+
 def exact(value: float) -> str:
     """A sum of changes to six decimals, for whoever adds them up again."""
     return f"{MINUS if value < -5e-7 else '+' if value >= 5e-7 else ''}{abs(value):.6f}"

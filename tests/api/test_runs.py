@@ -1,21 +1,57 @@
-"""Runs in Python: what they answer is what the command line answers, and nothing is printed."""
+"""Runs in Python: what they answer is what the command line answers, in tables that filter and print themselves; nothing is printed."""
 
 from __future__ import annotations
 
+import doctest
+import importlib.util
 import json
+import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import blade
+from blade.api.answer_tables import MOST_CHARS, MOST_ROWS
 from blade.cli.main import main
+from blade.model import Evidence, Group, Measure
+from blade.model.enums import Cause, Confidence
 from tests.builders import make_row, make_run
 from tests.inert import uncited
+from tests.report.test_hostile import HOSTILE
 from tools.planted import write_run
+
+FAULTS = ("provider_errors:4", "lost_rows:2", "failed_rows:1")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder that holds `results/`, and is where paths begin."""
+    place = tmp_path_factory.mktemp("api")
+    write_run(place / "results", name="before", n_tasks=16, faults=FAULTS)
+    write_run(
+        place / "results", name="after", n_tasks=16, seed=3, model="sim-model-b", rates=[0.9, 0.7, 0.5, 1.0]
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BLADE_CACHE_DIR", str(place / "cache"))
+        patch.chdir(place)
+        yield place
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> blade.Runs:
+    return blade.load("results/before.jsonl")
+
+
+@pytest.fixture(scope="module")
+def runs(folder: Path) -> blade.Runs:
+    return blade.load("results/before.jsonl", "results/after.jsonl")
+
+
+# ---- Runs -------------------------------------------------------------------------------------------
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> str:
@@ -74,12 +110,8 @@ def test_pages_are_those_that_are_written(run: blade.Runs, tmp_path: Path) -> No
     assert report.markdown() == uncited(written["report.md"])
     assert "<script" not in report._repr_html_()
     assert report._repr_html_().count("<iframe sandbox ") == 1
-
-
-def test_what_cannot_be_written_is_told(run: blade.Runs, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
     with pytest.raises(blade.Unreadable, match="cannot write"):
-        run.report().write(tmp_path / "file")
+        report.write(tmp_path / "report.json")
 
 
 def test_runs_are_a_mapping_by_name(runs: blade.Runs) -> None:
@@ -95,13 +127,9 @@ def test_runs_are_a_mapping_by_name(runs: blade.Runs) -> None:
         runs["other"]
 
 
-OF_ONE = [lambda runs: runs.score, lambda runs: runs.rollout("8"), lambda runs: runs.dossier("8"), lambda runs: runs.run]
-
-
-@pytest.mark.parametrize("ask", OF_ONE)
+@pytest.mark.parametrize("ask", [lambda runs: runs.score, lambda runs: runs.rollout("8"), lambda runs: runs.dossier("8"), lambda runs: runs.run])
 def test_what_concerns_one_run_is_asked_of_one(runs: blade.Runs, ask: Callable[[blade.Runs], Any]) -> None:
-    message = r"2 runs were read\nhint: take one with runs\[NAME\]: before, after"
-    with pytest.raises(blade.UsageError, match=message):
+    with pytest.raises(blade.UsageError, match=r"2 runs were read\nhint: take one with runs\[NAME\]: before, after"):
         ask(runs)
 
 
@@ -156,6 +184,7 @@ def test_comparisons_agree_however_the_runs_were_loaded(run: blade.Runs, runs: b
     back = runs["after"].compare(run)
     assert (back.baseline, back.candidate) == ("after", "before")
     assert back.delta == pytest.approx(-(apart.delta or 0))
+    assert f"before against after: −{repr(apart).partition(': +')[2][:4]} points" in repr(back).replace("<blade.Comparison ", "")
     assert apart.delta == pytest.approx(sum(term.value for term in apart.bridge()), abs=1e-9)
     assert apart["after"].verdict == apart.verdict
     assert "before" in repr(apart)
@@ -263,4 +292,193 @@ def test_a_check_is_that_of_the_command_line(
     assert not found.ok
     assert found.counts["contradicted"] == len(found.problems().where(verdict="contradicted")) == 1
     assert run.check(text).to_dict() == run.check("said.md").to_dict() == found.to_dict()
+    (folder / "wide.md").write_text(text, encoding="utf-16")
+    assert run.check("wide.md").to_dict() == found.to_dict()
     assert json.loads(said(capsys, "check", "said.md", "--run", "results/before.jsonl", "--json", code=1)) == found.to_dict()
+
+
+# ---- Tables -----------------------------------------------------------------------------------------
+
+
+# Method -> the list of report.json that holds its rows.
+LISTS = {
+    "overview": "runs", "measures": "measures", "tasks": "tasks", "buckets": "buckets", "health": "health",
+    "funnels": "funnel", "slices": "slices", "trust": "trust", "groups": "groups", "unexplained": "unexplained",
+    "attributions": "attributions", "run_causes": "run_causes", "losses": "losses",
+    "recommendations": "recommendations", "gaps": "gaps", "skipped": "skipped", "agreements": "agreements",
+}  # fmt: skip
+
+
+def group(text: str, quote: Evidence | None = None) -> Group:
+    return Group(
+        id="g1", run="r", rung="behaviour", label=Cause.BEHAVIOUR, confidence=Confidence.LIKELY, name=text, text=text,
+        points=0.25, rows=1, tasks=1, passed_rows=0, query="select 1", examples=("0/0",), quote=quote,
+        why_label="", against=(), consequences=(), fix="", gain=None, most=0.25,
+    )  # fmt: skip
+
+
+def measures(n: int) -> blade.Table[Measure]:
+    return blade.Table(Measure, (Measure("r", f"m{at}", at / 7, at) for at in range(n)))
+
+
+@pytest.mark.parametrize("method", LISTS)
+def test_rows_are_those_of_the_report(runs: blade.Runs, wire: Mapping[str, Any], method: str) -> None:
+    found = getattr(runs, method)().to_dicts()
+    if method == "overview":  # the report adds the digests of the files
+        for run in [*found, *wire["runs"]]:
+            run["sources"] = [{**source, "sha256": None} for source in run["sources"]]
+    assert json.loads(json.dumps(found)) == wire[LISTS[method]]
+
+
+@pytest.fixture(scope="module")
+def wire(runs: blade.Runs) -> dict[str, Any]:
+    return runs.report().to_dict()
+
+
+def test_every_list_of_rows_was_compared_with_something(wire: Mapping[str, Any], folder: Path) -> None:
+    empty = [name for name in LISTS.values() if not wire[name]]
+    assert set(empty) <= {"skipped", "agreements", "run_causes"}  # of the last this run has some:
+    write_run(folder / "results", name="outage", n_tasks=16, faults=["provider_errors:24"])
+    found = blade.load("results/outage.jsonl")
+    rows = found.run_causes().to_dicts()
+    assert [row["cause"] for row in rows] == ["IR"]
+    assert json.loads(json.dumps(rows)) == found.report().to_dict()["run_causes"]
+
+
+def test_a_table_is_a_list_that_filters() -> None:
+    table = measures(5)
+    assert [row.n for row in table] == [0, 1, 2, 3, 4]
+    assert isinstance(table[1:3], blade.Table)
+    assert table[1:3].column("n") == [1, 2]
+    assert table.where(lambda row: row.n > 2).column("n") == [3, 4]
+    assert table.where(lambda row: row.n > 2, name="m3") == table[3:4]
+    assert table.where(name="none") != table
+    assert table[-1].n == 4
+    for ask in (lambda: table.where(nme="x"), lambda: table.column("nme")):
+        with pytest.raises(blade.UsageError, match="has no field nme\nhint: its fields are run, name"):
+            ask()
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_what_a_rollout_says_is_inert_in_a_notebook(text: str) -> None:
+    shown = blade.Table(Group, [group(text)])._repr_html_()
+    tags = {part.partition(">")[0].lstrip("/") for part in shown.split("<")[1:]}
+    assert tags == {"table", "caption", "thead", "tbody", "tr", "th", "td"}
+    printed = shown + repr(blade.Table(Group, [group(text)]))
+    assert not set(printed.replace("\n", "")) & {"\x1b", "\x07", "\x00", "\u202e", "\u2066", "\x9b"}
+
+
+def test_a_table_shows_so_many_rows_and_so_much_of_a_text() -> None:
+    said = repr(measures(25))
+    assert (said.startswith("25 x Measure\n"), said.endswith("... 15 more")) == (True, True)
+    assert "more" not in repr(measures(10))
+    assert measures(MOST_ROWS + 5)._repr_html_().count("<tr>") == MOST_ROWS + 1
+    assert f"the first {MOST_ROWS} shown" in measures(MOST_ROWS + 5)._repr_html_()
+    assert "shown" not in measures(MOST_ROWS)._repr_html_()
+    shown = blade.Table(Group, [group("x" * 5000)])._repr_html_()
+    assert "x" * (MOST_CHARS // 2) in shown
+    assert "x" * (MOST_CHARS + 1) not in shown
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars"])
+@pytest.mark.parametrize("method", LISTS)
+def test_data_frames_have_every_row_and_scalar(runs: blade.Runs, method: str, name: str) -> None:
+    pytest.importorskip(name)
+    table = getattr(runs, method)()
+    frame = getattr(table, f"to_{name}")()
+    assert frame.shape[0] == len(table)
+    rows = table.to_dicts()
+    for key in [key for key in (rows[0] if rows else {}) if all(isinstance(row[key], str) for row in rows)]:
+        assert list(frame[key]) == [row[key] for row in rows]
+    if not rows:
+        assert list(frame.columns) == list(table.fields)
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars"])
+def test_nested_objects_are_columns(name: str) -> None:
+    pytest.importorskip(name)
+    table = blade.Table(Group, [group("a", Evidence("r", "7", 2, 3, None, "words"))])
+    frame = getattr(table, f"to_{name}")()
+    assert [list(frame[f"quote.{part}"]) for part in ("task", "repeat", "step", "text")] == [["7"], [2], [3], ["words"]]
+
+
+def test_an_attribution_names_the_group_that_holds_its_task(run: blade.Runs) -> None:
+    groups = {one.id: one for one in run.groups()}
+    explained = run.attributions().where(lambda one: one.group != "")
+    assert explained
+    assert {(one.cause, one.mode) for one in explained} <= {(one.label, one.name) for one in groups.values()}
+    lost = sum(run.groups().column("points")) + sum(run.unexplained().column("points"))
+    assert lost == pytest.approx(1 - (run.score or 0))
+
+
+def test_the_query_of_a_group_gives_its_rows(run: blade.Runs) -> None:
+    for one in [*run.groups(), *run.unexplained()]:
+        assert len(run.query(one.query).rows) == one.rows
+    first = run.groups()[0]
+    places = {f"{row['task']}/{row['repeat']}" for row in run.query(first.query).to_dicts()}
+    assert set(first.examples) <= places
+
+
+def test_a_task_matrix_takes_several_runs(runs: blade.Runs) -> None:
+    matrix = runs.task_matrix
+    assert matrix is not None
+    assert matrix.runs == ("before", "after")
+    rates = {(task.run, task.task): task.rate for task in runs.tasks() if task.n}
+    for task, passes in zip(matrix.tasks, matrix.passes, strict=True):
+        assert passes == tuple(rates.get((name, task)) for name in matrix.runs)
+    assert runs["before"].task_matrix is None
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars"])
+def test_what_is_not_installed_is_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, name, None)  # importing it fails as if it were not there
+    with pytest.raises(blade.UsageError, match=f"{name} is not installed(.|\n)*pip install {name}"):
+        getattr(measures(1), f"to_{name}")()
+
+
+def test_one_kind_of_data_frame_is_tested_where_all_must_hold() -> None:
+    """`make test` installs one of the two, so that the tests above are not all skipped."""
+    assert importlib.util.find_spec("pandas") or importlib.util.find_spec("polars")
+
+
+# ---- The examples of docs/python.md, run as they stand ----------------------------------------------
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "python.md"
+FRAMES = ("pandas", "polars")
+
+
+def examples(text: str, without: tuple[str, ...] = ()) -> list[doctest.Example]:
+    """What stands behind `>>>` in the blocks of a page, less what needs one of the packages named."""
+    blocks = re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    found = [one for block in blocks for one in doctest.DocTestParser().get_examples(block)]
+    needs = [name for name in without if importlib.util.find_spec(name) is None]
+    frames = {"frame"} if "pandas" in needs else set()
+    words = {*(f"to_{name}" for name in needs), *frames}
+    return [one for one in found if not any(word in one.source for word in words)]
+
+
+def failures(found: list[doctest.Example]) -> tuple[int, str]:
+    test = doctest.DocTest(found, {}, "docs/python.md", None, None, None)
+    told: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    result = runner.run(test, out=told.append)
+    return result.failed, "".join(told)
+
+
+def test_the_examples_of_the_page_say_what_they_say(folder: Path) -> None:
+    found = examples(PAGE.read_text(encoding="utf-8"), without=FRAMES)
+    assert len(found) > 40
+    failed, told = failures(found)
+    assert not failed, told
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_the_page_shows_both_data_frames(name: str) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert any(f"to_{name}" in one.source for one in examples(text))
+
+
+def test_a_planted_wrong_example_is_seen() -> None:
+    found = examples("text\n```python\n>>> 1 + 1\n3\n\n```\n")
+    assert failures(found)[0] == 1

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.diagnose import diagnosed
-from tests.diagnose.builders import Row
 from tests.diagnose.diagnosed import Diagnose, Diagnosed
+from tests.diagnose.rows import Row
 
 
 @pytest.fixture

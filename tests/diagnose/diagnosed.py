@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +15,8 @@ from blade.model import Group, Report, Trust
 from blade.pipeline.run_tables import ground_of
 from blade.query.query_ground import Ground, Table
 from blade.tables.index import Silent
-from tests.diagnose.builders import Key, Row, keys_of
+from tests.builders import make_run
+from tests.diagnose.rows import Key, Row, failing
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Diagnosed:
 
     @property
     def failing(self) -> set[Key]:
-        return keys_of(row for row in self.rows if row["reward"] < 1)
+        return failing(self.rows)[1]
 
     def of_rung(self, *rungs: str) -> list[Group]:
         return [group for group in self.groups if group.rung in rungs]
@@ -86,19 +86,16 @@ class Diagnosed:
         assert self.keys(holders[0]) == keys, f"planted {sorted(keys)}, held by {shown}"
         return holders[0]
 
-    def proved(self, keys: set[Key], rung: str, label: str, level: str) -> Group:
-        """The one group that holds exactly these rows, with its rung, its label and its level of trust."""
-        group = self.group(keys)
-        assert (group.rung, group.label.value) == (rung, label), group.text
-        levels = [entry.level for entry in self.trust if entry.query and self.keys(entry) == keys]
-        assert level in levels, [(entry.level, entry.text) for entry in self.trust]
-        return group
+    def levels(self, keys: set[Key]) -> list[str]:
+        """The levels of what is said before the causes of exactly these rows."""
+        return [entry.level for entry in self.trust if entry.query and self.keys(entry) == keys]
 
     def shows(self, keys: set[Key], what: str, *words: str) -> Group:
-        """The one group of exactly these rows, as `rung label` or `rung label level`; what is told of it holds some words."""
-        rung, label, *level = what.split()
-        group = self.proved(keys, rung, label, level[0]) if level else self.group(keys)
+        """The one group of exactly these rows, as `rung label`, with its level of trust or how sure it is; what is told of it holds words."""
+        rung, label, *more = what.split()
+        group = self.group(keys)
         assert (group.rung, group.label.value) == (rung, label), group.text
+        assert set(more) <= {*self.levels(keys), group.confidence.value}, [(entry.level, entry.text) for entry in self.trust]
         missing = [word for word in words if word not in f"{told_of(group)}\n{group.fix}"]
         assert not missing, (missing, told_of(group))
         return group
@@ -128,20 +125,9 @@ def each(cases: dict[str, Any]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("case", cases.values(), ids=cases)
 
 
-def write(folder: Path, rows: Iterable[Row], inputs: Iterable[Row] | None = None) -> Path:
-    """Write rollouts, and the materialised inputs beside them."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "rollouts.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    if inputs is not None:
-        beside = folder / "rollouts_materialized_inputs.jsonl"
-        beside.write_text("".join(json.dumps(row) + "\n" for row in inputs))
-    return path
-
-
 def diagnose(folder: Path, rows: Iterable[Row], inputs: Iterable[Row] | None = None) -> Diagnosed:
     """Write a run and diagnose it."""
     listed = list(rows)
-    path = write(folder, listed, inputs)
+    path = make_run(folder, listed, inputs=inputs)
     loaded = pipeline.load([str(path)], Silent())
     return Diagnosed(pipeline.diagnose(loaded, "test"), path, listed, loaded)

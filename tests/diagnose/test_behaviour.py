@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import Act, Key, Made, Row, desk_acts, desk_row, grid, make_row, struck
+from tests.diagnose.builders import desk_acts, desk_row
 from tests.diagnose.diagnosed import Diagnose, each, told_of
+from tests.diagnose.rows import Act, Key, Made, Row, failing, grid, make_row, struck
 
 FAULTY = {(task, repeat) for task, repeat in grid(16, 4) if (task + 2 * repeat) % 5 < 2}
 
@@ -129,11 +130,9 @@ def replies(is_rejected: bool) -> Iterator[Row]:
         yield make_row(task, repeat, float(not fails), [text], prompt=f"Write to the owner of parcel {task}.")
 
 
-def test_replies_with_a_heading_that_are_rejected(diagnose: Diagnose) -> None:
-    """Nothing forbids a heading: it may be the grader that does not read them, and nothing is sure."""
-    run = diagnose(replies(is_rejected=True))
-    group = run.shows(FAULTY & run.failing, "behaviour TI", "replies with a heading (#) are rejected")
-    assert group.confidence == "unsure"
+def rejected(run: Iterator[Row]) -> Made:
+    rows, fails = failing(run)
+    return rows, FAULTY & fails
 
 
 # ---- Upstream before downstream ------------------------------------------------------------------
@@ -249,6 +248,8 @@ PROVED = {
     },
     "list with a total": (lambda: faulty(pages("total")), "behaviour BI", "stops after the first part of a list", "`list_shelf`"),
     "list with a cursor": (lambda: faulty(pages("cursor")), "behaviour BI", "stops after the first part of a list"),
+    # nothing forbids a heading: it may be the grader that does not read them
+    "heading": (lambda: rejected(replies(True)), "behaviour TI unsure", "replies with a heading (#) are rejected"),
     "form": (lambda: faulty(weighs), "behaviour BI", "gives `day` of `read_scales` in another form than the passes", "`9 a 9`"),
 }
 INNOCENT: dict[str, Callable[[], Any]] = {

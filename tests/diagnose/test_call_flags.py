@@ -7,19 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import (
-    Act,
-    Key,
-    Row,
-    desk_acts,
-    desk_row,
-    grid,
-    items_of,
-    make_row,
-    message,
-    rewards,
-)
+from tests.diagnose.builders import desk_acts, desk_row, rewards
 from tests.diagnose.diagnosed import Diagnose, Diagnosed
+from tests.diagnose.rows import Act, Key, Row, grid, items_of, key_of, make_row, message
 
 REFUSED = "error: a street needs a number"
 UNREAD = "Write the street in front of the number."  # an answer to a call that did not work, without a word for an error
@@ -87,14 +77,14 @@ def test_calls_that_a_list_says_did_not_work(diagnose: Diagnose, flags: Flags, i
 def test_result_that_reads_as_an_error_stays_one(diagnose: Diagnose) -> None:
     """The list calls one error in thirteen true."""
     rows = desk(as_they_are)
-    row = next(row for row in rows if (row["_ng_task_index"], row["_ng_rollout_index"]) in VAIN)
+    row = next(row for row in rows if key_of(row) in VAIN)
     row["marks"] = [False, True, False, False]
     assert in_vain(diagnose(rows)) == VAIN
 
 
 def answer_vain(rows: list[Row], answers: list[str]) -> list[Row]:
     for row in rows:
-        if (row["_ng_task_index"], row["_ng_rollout_index"]) in VAIN:
+        if key_of(row) in VAIN:
             row["response"]["output"] = items_of(gives_up(answers))
     return rows
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from tests.diagnose.diagnosed import Diagnose, each
 
-NAMES = "behaviour cut delivered environment knowledge ran verdicts verifier".split()
+NAMES = "behaviour cut delivered environment identity kinds knowledge ran verdicts verifier".split()
 RUNGS = {name: import_module(f"tests.diagnose.test_{name}") for name in NAMES}
 
 
-@each({f"{rung}: {name}": case for rung, module in RUNGS.items() for name, case in module.PROVED.items()})
+@each({f"{rung}: {name}": case for rung, module in RUNGS.items() for name, case in getattr(module, "PROVED", {}).items()})
 def test_what_is_proved(diagnose: Diagnose, case: tuple[Any, ...]) -> None:
     """A case is how to make a run and its struck rows, the `rung label level` of their group, and words that are told of it."""
     make, what, *words = case

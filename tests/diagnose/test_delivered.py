@@ -7,23 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import (
-    Act,
-    Key,
-    Made,
-    Row,
-    desk_acts,
-    desk_row,
-    grid,
-    items_of,
-    make_row,
-    message,
-    quiz,
-    quiz_row,
-    rewards,
-    struck,
-)
+from tests.diagnose.builders import desk_acts, desk_row, quiz, quiz_row, rewards
 from tests.diagnose.diagnosed import Diagnose
+from tests.diagnose.rows import Act, Key, Made, Row, grid, items_of, key_of, make_row, message, struck
 
 LATE = {(task, task % 4) for task in range(12)} | {(task, (task + 2) % 4) for task in range(3)}
 
@@ -50,7 +36,7 @@ def test_pass_whose_last_call_reads_as_an_error(diagnose: Diagnose, is_last: boo
     """The reply of the call that ends the passes tells of errors in two of them: it was accepted all the same, unless they went on."""
     rows = list(submitting(LATE, ["I think the errand is settled now."]))
     for row in [row for row in rows if row["reward"]][::9][:2]:
-        task, repeat = row["_ng_task_index"], row["_ng_rollout_index"]
+        task, repeat = key_of(row)
         odd: Act = ("hand_in", {"form": f"F-{task}"}, "Received; errors in the old form were corrected.")
         more: list[Act] = [] if is_last else [("read_notice", {"page": 3}, "Notice 3: the counter opens at 10.")]
         row["response"]["output"] = items_of([*work(task, repeat), odd, *more])
@@ -74,8 +60,6 @@ def endings() -> Made:
 # ---- Stuck to the end ----------------------------------------------------------------------------
 
 STUCK = {(task, repeat) for task, repeat in grid(16, 4) if (task + 2 * repeat) % 5 == 0}
-
-
 MALFORMED = "error: a street needs a number"
 
 
@@ -122,9 +106,8 @@ def told_again(is_same: bool) -> list[Row]:
         is_stuck = (task, repeat) in STUCK
         acts: list[Act] = []
         for turn in range(7 + place % 3):
-            answer = f"Drawer {turn} of desk {task} is empty."
-            if is_stuck and turn > 2:
-                answer = "Please take a ticket." if is_same else f"Ticket {place * 10 + turn} is called."
+            ticket = "Please take a ticket." if is_same else f"Ticket {place * 10 + turn} is called."
+            answer = ticket if is_stuck and turn > 2 else f"Drawer {turn} of desk {task} is empty."
             acts += [f"open drawer {place * 10 + turn}", message(answer, "user")]
         rows.append(make_row(task, repeat, float(not is_stuck and place % 7 > 0), [*acts, f"close desk {task}"]))
     return rows
@@ -161,19 +144,13 @@ def with_tests(idle: set[Key], wrong: set[Key]) -> Iterator[Row]:
             "test_label": "passed" if right else "failed",
         }
         start: Act = ("open_ledger", {"week": task}, f"Ledger of week {task}.")
-        acts: list[Act] = [
-            *([start] if right and (task + 2 * repeat) % 3 else []),
-            *work(task, repeat),
-            ("write_file", {"path": f"ledger_{task}.csv"}, "written"),
-            f"Ledger {task} is written.",
-        ]
+        end: list[Act] = [("write_file", {"path": f"ledger_{task}.csv"}, "written"), f"Ledger {task} is written."]
+        acts = [*([start] if right and (task + 2 * repeat) % 3 else []), *work(task, repeat), *end]
         told = [f"The ledger for week {task} would list {repeat + 2} parcels." + " So be it." * (task % 4)]
         yield desk_row(task, repeat, float(right), told if key in idle else acts, parser_results=results)
 
 
 IDLE = {(task, repeat) for task, repeat in grid(16, 4) if (task * 4 + repeat) % 5 == 1}
-
-
 WRONG = {(task, repeat) for task, repeat in grid(16, 4) if (task * 4 + repeat) % 5 == 3 and task > 7}
 
 
@@ -221,11 +198,9 @@ def closing(n_open_passes: int, is_question: bool) -> Iterator[tuple[Row, bool]]
         close: Act = (CLOSES[task % 3], {"number": f"P-{task}"}, "Noted.")
         stops = place % 3 == 0
         passes_open = stops and place // 3 < n_open_passes
-        if stops:
-            says = f"I would settle parcel {task} this way. " + ("Shall I go ahead?" if is_question else f"It is on route {place % 4}.")
-            yield desk_row(task, repeat, float(passes_open), [*acts, says]), not passes_open
-        else:
-            yield desk_row(task, repeat, float(place % 7 > 0), [*acts, close, f"Parcel {task} is settled."]), False
+        says = f"I would settle parcel {task} this way. " + ("Shall I go ahead?" if is_question else f"It is on route {place % 4}.")
+        end = [says] if stops else [close, f"Parcel {task} is settled."]
+        yield desk_row(task, repeat, float(passes_open if stops else place % 7 > 0), [*acts, *end]), stops and not passes_open
 
 
 def test_stopping_that_passes_too_is_no_omission(diagnose: Diagnose) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import Act, Key, Made, Row, desk, desk_acts, desk_row, grid, make_row, struck
+from tests.diagnose.builders import desk, desk_acts, desk_row
 from tests.diagnose.diagnosed import Diagnose
+from tests.diagnose.rows import Act, Key, Made, Row, grid, key_of, make_row, struck
 
 HIT = {(task, task % 4) for task in range(12)} | {(task, (task + 2) % 4) for task in range(4)}
 BUSY = "error: the address server closed the connection"
@@ -101,15 +102,12 @@ def placed(field: str, is_by_task: bool = False) -> Iterator[tuple[Row, bool]]:
         yield {**desk_row(task, repeat, float(not fails)), field: "east" if is_east else rest}, is_east and fails
 
 
-def test_several_bad_places_are_one_group(diagnose: Diagnose) -> None:
+@struck
+def machines() -> Iterator[tuple[Row, bool]]:
     """Two of six machines break what runs on them; together they are one finding."""
-    machines = {key: f"m-{(place * 7 + key[0]) % 6}" for place, key in enumerate(grid(24, 6))}
-    struck = {key for key, machine in machines.items() if machine in ("m-1", "m-4")}
-    rows = [
-        desk_row(*key, 0.0 if key in struck else float(place % 6 > 0), exec={"box": machine})
-        for place, (key, machine) in enumerate(machines.items())
-    ]
-    diagnose(rows).shows(struck, "environment IR", "`m-1`", "`m-4`")
+    for place, key in enumerate(grid(24, 6)):
+        number = (place * 7 + key[0]) % 6
+        yield desk_row(*key, 0.0 if number in (1, 4) else float(place % 6 > 0), exec={"box": f"m-{number}"}), number in (1, 4)
 
 
 # ---- Logs ----------------------------------------------------------------------------------------
@@ -148,11 +146,8 @@ def fenced(is_same: bool) -> Iterator[Row]:
 def graded(ungraded: set[Key], absent: Iterable[str]) -> Iterator[Row]:
     for key, row in desk(rate=0.7).items():
         passed = bool(row["reward"]) and key not in ungraded
-        verdict = {
-            "resolved": passed,
-            "grade.code": "settled" if passed else "open",
-            "report": {"weight": "right" if passed else "wrong"},
-        }
+        report = {"weight": "right" if passed else "wrong"}
+        verdict = {"resolved": passed, "grade.code": "settled" if passed else "open", "report": report}
         kept = {name: value for name, value in verdict.items() if key not in ungraded or name not in absent}
         yield {**row, "reward": float(passed), **kept}
 
@@ -165,7 +160,7 @@ def test_a_loop_comes_before_the_missing_grade(diagnose: Diagnose, is_loop: bool
     """What asks for one thing again and again was ended for that; what asks for another each time was simply not graded."""
     rows = list(graded(HIT, ("resolved", "grade.code", "report")))
     for row in rows:
-        key = row["_ng_task_index"], row["_ng_rollout_index"]
+        key = key_of(row)
         if key in HIT:
             acts: list[Act] = [("look_up", {"drawer": 7 if is_loop else 7 + n}, f"Drawer {7 if is_loop else 7 + n} is empty.") for n in range(9)]
             row["response"] = desk_row(*key, 0.0, acts)["response"]
@@ -181,25 +176,17 @@ def handing_in(ungraded: set[Key], is_made: bool) -> Iterator[Row]:
         yield {**row, "response": desk_row(task, repeat, 0.0, acts)["response"]}
 
 
-def test_rows_that_never_handed_in_are_not_called_ungraded(diagnose: Diagnose) -> None:
-    """Nothing was submitted, so there was nothing to grade: the omission is the cause."""
-    diagnose(handing_in(HIT, is_made=False)).shows(HIT, "delivered BI")
-
-
 def test_rows_that_never_ran_lack_more_than_their_verdict(diagnose: Diagnose) -> None:
     """Crashed rows lack the fields of a rollout too; that must not hide the rows that only lack their verdict."""
     down = {(task, (task + 1) % 4) for task in range(8)}
     ungraded = {(task, (task + 2) % 4) for task in range(12)}
     rows = []
     for row in graded(ungraded, ("resolved", "grade.code", "report")):
-        task, repeat = key = row["_ng_task_index"], row["_ng_rollout_index"]
-        if key in down:
-            rows.append(make_row(task, repeat, 0.0, (), fault="error: the desk was closed"))
-        else:
-            rows.append({**row, "weight": task * 3 + repeat, "counter": f"counter {task % 3}"})
+        task, repeat = key = key_of(row)
+        crash = make_row(task, repeat, 0.0, (), fault="error: the desk was closed")
+        rows.append(crash if key in down else {**row, "weight": task * 3 + repeat, "counter": f"counter {task % 3}"})
     run = diagnose(rows)
-    group = run.group(ungraded)
-    assert (group.rung, group.label.value, group.name) == ("environment", "TI", "never graded")
+    assert run.shows(ungraded, "environment TI").name == "never graded"
     assert run.group(down).rung == "ran"
 
 
@@ -231,6 +218,8 @@ PROVED = {
         "environment IR alarm", "the stage lost its database", "handed in exactly what a passing repeat",
     ),
     "never graded": (lambda: (graded(HIT, EVERY), HIT), "environment TI alarm", "grade"),
+    "several machines": (machines, "environment IR", "`m-1`", "`m-4`"),
+    "never handed in, so that there was nothing to grade": (lambda: (handing_in(HIT, is_made=False), HIT), "delivered BI"),
     "handed in and never graded": (lambda: (handing_in(HIT, is_made=True), HIT), "environment TI alarm"),
 }  # fmt: skip
 INNOCENT: dict[str, Callable[[], Any]] = {

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.diagnose.builders import Act, Key, Row, desk, desk_row, grid, make_row, message, struck
+from tests.case_tables import cases
+from tests.diagnose.builders import desk, desk_row
 from tests.diagnose.diagnosed import Diagnose, Diagnosed
+from tests.diagnose.rows import Act, Key, Row, grid, make_row, message, struck
 
 HIT = {(task, task % 4) for task in range(12)} | {(task, (task + 2) % 4) for task in range(4)}
 
@@ -18,11 +20,6 @@ def planted(diagnose: Diagnose, make: dict[Key, list[Act]]) -> Diagnosed:
     return diagnose(desk_row(*key, 0.0, make[key]) if key in make else row for key, row in desk(rate=0.9).items())
 
 
-def mechanisms(run: Diagnosed, keys: set[Key]) -> set[str]:
-    tasks = {str(task) for task, _ in keys}
-    return {entry.mechanism for entry in run.report.attributions if entry.task in tasks}
-
-
 # ---- The line that tells of an error -------------------------------------------------------------
 
 
@@ -30,13 +27,7 @@ def refusals(answer: str) -> dict[Key, list[Act]]:
     return {key: [*[("check_address", {"street": f"{key[0]}?{n}"}, answer) for n in range(2 + sum(key) % 3)], "No."] for key in HIT}
 
 
-@pytest.mark.parametrize(
-    ("answer", "told"),
-    [
-        ("Errors:\n\n  the street needs a number\nsee the guide", "Errors: the street needs a number"),
-        ("Errors in the form\nthe street needs a number", "Errors in the form"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "told"), cases(__file__, "errors"))
 def test_heading_of_an_error_is_told_with_the_line_below(diagnose: Diagnose, answer: str, told: str) -> None:
     text = planted(diagnose, refusals(answer)).group(HIT).text
     assert f": {told}." in text
@@ -86,7 +77,8 @@ def errors(key: Key) -> list[Act]:
     ],
 )
 def test_acts_of_a_long_rollout_are_counted_in_full(diagnose: Diagnose, acts: Callable[[Key], list[Act]], told: str) -> None:
-    texts = mechanisms(planted(diagnose, {key: acts(key) for key in HIT}), HIT)
+    run, tasks = planted(diagnose, {key: acts(key) for key in HIT}), {str(task) for task, _ in HIT}
+    texts = {entry.mechanism for entry in run.report.attributions if entry.task in tasks}
     assert texts
     assert all(told in text for text in texts), texts
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import Act, Key, Row, desk_row, grid, make_row
+from tests.diagnose.builders import desk_row
 from tests.diagnose.diagnosed import Diagnose, Diagnosed
+from tests.diagnose.rows import Act, Key, Row, grid, make_row
 
 TOOLS = ("move_parcel", "pay_fee", "hold_parcel", "read_notice")
 FAULTY: set[Key] = {(task, task % 4) for task in range(12)}
@@ -29,8 +30,7 @@ def errands(wrong: Acts, right: Acts = lambda task: [move(task)], faulty: set[Ke
         is_faulty = (task, repeat) in faulty
         look: Act = ("read_notice", {"page": task + repeat}, f"Page {task + repeat}.")
         acts = [look, *([*wrong(task), *hold] if is_faulty else due), f"Errand {task} is done." + " Goodbye." * (repeat % 3)]
-        gold = [{"name": act[0], "arguments": act[1]} for act in due if isinstance(act, tuple)]
-        yield make_row(task, repeat, float(not is_faulty), acts, tools=TOOLS, expected_actions=gold)
+        yield make_row(task, repeat, float(not is_faulty), acts, tools=TOOLS, due=due)
 
 
 def sentence(run: Diagnosed, task: int) -> str:
@@ -156,10 +156,14 @@ def test_tasks_that_expect_lookups_expect_no_change(diagnose: Diagnose, n_still:
             held.add((task, repeat))
         hold: list[Act] = [("hold_parcel", {"parcel": f"P-{task}"}, "Held.")]
         due += hold if task > 9 else []
-        gold = [{"name": act[0], "arguments": act[1]} for act in due if isinstance(act, tuple)]
         made = [*due[repeat % 2 :], *(hold if (task, repeat) in held else []), f"Errand {task} is done." + " Goodbye." * (repeat % 3)]
-        rows.append(make_row(task, repeat, float((task, repeat) not in held), made, tools=TOOLS, expected_actions=gold))
+        rows.append(make_row(task, repeat, float((task, repeat) not in held), made, tools=TOOLS, due=due))
     group = diagnose(rows).group(held)
     assert group.name == "calls `hold_parcel` where it is not expected"
     is_still = n_still > 0 and first == "read_notice"
     assert ("In 2 of them no change by the model is expected at all." in group.text) == is_still
+
+
+def test_call_that_is_made_twice_is_blamed_the_second_time(diagnose: Diagnose) -> None:
+    run = diagnose(errands(lambda t: [move(t), move(t)]))
+    assert {entry.step for entry in run.report.attributions} == {4}  # after a look and the move that is due

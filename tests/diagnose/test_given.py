@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.diagnose.builders import Act, Row, grid, make_row, quiz_row, struck
+from tests.diagnose.builders import quiz_row
 from tests.diagnose.diagnosed import Diagnose
+from tests.diagnose.rows import Act, Row, grid, make_row, struck
 
 LETTERS = "ABCD"
 

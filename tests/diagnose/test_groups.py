@@ -11,20 +11,9 @@ import pytest
 
 from tests.conftest import Blade
 from tests.diagnose import diagnosed
-from tests.diagnose.builders import (
-    Act,
-    Row,
-    desk,
-    desk_acts,
-    desk_row,
-    grid,
-    keys_of,
-    make_row,
-    quiz,
-    quiz_row,
-    struck,
-)
+from tests.diagnose.builders import desk, desk_acts, desk_row, quiz, quiz_row
 from tests.diagnose.diagnosed import Diagnose, Diagnosed
+from tests.diagnose.rows import Act, Row, grid, key_of, keys_of, make_row, struck
 
 
 def mishaps() -> Iterator[Row]:
@@ -33,15 +22,13 @@ def mishaps() -> Iterator[Row]:
         for repeat in range(2 + task % 4):
             place = task * 5 + repeat
             acts = desk_acts(task, repeat, place)
-            if place % 7 == 1:
-                yield make_row(task, repeat, 0.0, (), fault="error: the desk was closed", stop_reason="none")
-            elif place % 9 == 4:
-                yield desk_row(task, repeat, 0.0, acts[:-1], stop_reason="turn limit")
-            elif place % 5 == 2:
-                bare = [act for act in acts if not (isinstance(act, tuple) and act[0] == "check_address")]
-                yield desk_row(task, repeat, 0.0, bare, stop_reason="done")
-            else:
-                yield desk_row(task, repeat, float(place % 8 > 0), stop_reason="done")
+            bare = [act for act in acts if act[0] != "check_address"]
+            yield (
+                make_row(task, repeat, 0.0, (), fault="error: the desk was closed", stop_reason="none") if place % 7 == 1
+                else desk_row(task, repeat, 0.0, acts[:-1], stop_reason="turn limit") if place % 9 == 4
+                else desk_row(task, repeat, 0.0, bare, stop_reason="done") if place % 5 == 2
+                else desk_row(task, repeat, float(place % 8 > 0), stop_reason="done")
+            )  # fmt: skip
 
 
 def wrong_answers() -> list[Row]:
@@ -62,11 +49,9 @@ def calls() -> Iterator[Row]:
         wrong: list[Act] = [("redirect_parcel", {"number": task, "to": f"row {task + 60 + repeat}"}, "Moved.")]
         fails = (place * 7) % 10 < 4
         made = due if not fails else wrong if place % 2 or not due else []
-        gold = [{"name": act[0], "arguments": act[1]} for act in due if isinstance(act, tuple)]
         look: Act = ("find_parcel", {"number": task + repeat}, f"Parcel {task}.")
         end = f"That was errand {task}." + " Goodbye." * (place % 4)
-        row = desk_row(task, repeat, float(not fails), [look, *made, end], expected_actions=gold)
-        yield row
+        yield desk_row(task, repeat, float(not fails), [look, *made, end], due=due)
 
 
 def partial() -> Iterator[Row]:
@@ -104,7 +89,7 @@ def test_points_sum_to_what_is_lost(run: Diagnosed) -> None:
 
 def test_points_are_those_of_the_rows(run: Diagnosed) -> None:
     """A task counts once, whatever its number of repeats; a row loses what it lacks to full reward."""
-    reward = {(row["_ng_task_index"], row["_ng_rollout_index"]): row["reward"] for row in run.rows}
+    reward = {key_of(row): row["reward"] for row in run.rows}
     size = Counter(task for task, _ in reward)
     is_rate = run.report.runs[0].score_name == "pass_at_1"
     for part in (*run.groups, *run.report.unexplained):
@@ -115,15 +100,11 @@ def test_points_are_those_of_the_rows(run: Diagnosed) -> None:
 @pytest.mark.parametrize("n_wrong", [10, 5])
 def test_group_without_a_known_cause_is_in_its_place_too(diagnose: Diagnose, n_wrong: int) -> None:
     """Seven rollouts never ran; with one try each, wrong answers do not tell their cause."""
-    rows = []
-    for task in range(40):
-        gold = task * 13 + 41
-        answer = gold + 5 if task < n_wrong else gold
-        is_crashed = task >= 33
-        rows.append(
-            make_row(task, 0, 0.0, (), fault="error: the desk was closed", expected_answer=str(gold)) if is_crashed
-            else quiz_row(task, 0, float(answer == gold), str(answer), str(gold))
-        )  # fmt: skip
+    golds = [(task, task * 13 + 41) for task in range(40)]
+    rows = [
+        make_row(task, 0, 0.0, (), fault="error: the desk was closed", expected_answer=str(gold)) if task >= 33
+        else quiz_row(task, 0, float(task >= n_wrong), str(gold + 5 * (task < n_wrong)), str(gold)) for task, gold in golds
+    ]  # fmt: skip
     found = [(group.label.value, group.rows) for group in diagnose(rows).groups]
     assert found == sorted([("undetermined", n_wrong), ("IR", 7)], key=lambda pair: -pair[1])
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import STREETS, Row, desk_acts, desk_row, make_row
+from tests.diagnose.builders import STREETS, desk_acts, desk_row
 from tests.diagnose.diagnosed import Diagnose
+from tests.diagnose.rows import Row, make_row
 
 WORDS = "harbour lantern meadow orchard pebble quarry ribbon saddle timber velvet willow anchor bramble copper drizzle".split()
 
@@ -27,9 +28,9 @@ def errand(repeat: int) -> Row:
     """A rollout with calls, which it was to make, and a log with lines of its own."""
     passes = repeat % 3 > 0
     acts = desk_acts(0, repeat, repeat)
-    due = [{"name": "redirect_parcel", "arguments": {"number": "P-100", "street": STREETS[0]}}]
+    due = [("redirect_parcel", {"number": "P-100", "street": STREETS[0]}, None)]
     log = "\n".join(f"{word}: {WORDS[(repeat * 7 + place) % 15] * (repeat % 40 + 1)} failed" for place, word in enumerate(WORDS[:6]))
-    return desk_row(0, repeat, float(passes), acts if passes else [*acts[:1], *acts[-1:]], expected_actions=due, log=log)
+    return desk_row(0, repeat, float(passes), acts if passes else [*acts[:1], *acts[-1:]], due=due, log=log)
 
 
 def n_calls(work: Callable[[], Any]) -> int:

@@ -8,19 +8,9 @@ from typing import Any
 import pytest
 
 from blade.report import first_page
-from tests.diagnose.builders import (
-    STREETS,
-    Row,
-    desk,
-    grid,
-    keys_of,
-    make_row,
-    quiz,
-    quiz_row,
-    rewards,
-    struck,
-)
+from tests.diagnose.builders import STREETS, desk, quiz, quiz_row, rewards
 from tests.diagnose.diagnosed import Diagnose, Diagnosed, each
+from tests.diagnose.rows import Row, grid, keys_of, make_row, struck
 
 
 def data_entries(run: Diagnosed) -> list[tuple[str, str]]:
@@ -34,13 +24,9 @@ def shuffled_index(n_prompts: int, n_repeats: int) -> list[Row]:
     for position in range(n_prompts * n_repeats):
         prompt, repeat = position % n_prompts, position // n_prompts
         gold = prompt * 13 + 41
-        if prompt < 3:  # the same wrong answer each time
-            reward, answer = 0.0, gold + 5
-        elif prompt < 5:  # another one each time
-            reward, answer = 0.0, gold + 7 + repeat
-        else:
-            reward, answer = 1.0, gold
-        row = quiz_row(prompt, repeat, reward, str(answer), str(gold), hall=f"hall {prompt}")
+        # the same wrong answer each time, or another one
+        answer = gold + (5 if prompt < 3 else 7 + repeat if prompt < 5 else 0)
+        row = quiz_row(prompt, repeat, float(answer == gold), str(answer), str(gold), hall=f"hall {prompt}")
         row["_ng_task_index"], row["_ng_rollout_index"] = position // n_repeats, position % n_repeats
         listed.append(row)
     return listed
@@ -83,13 +69,8 @@ def test_interval_of_the_headline_is_over_the_tasks_by_prompt(diagnose: Diagnose
     assert f" rollouts, 95% CI {words}{score.low:.1%} to {score.high:.1%}); 12 tasks, 3 tries each" in said
 
 
-def test_repeats_that_were_numbered_as_tasks(diagnose: Diagnose) -> None:
-    rows = [row for _, row in sorted(quiz(10, 4).items())]
-    for position, row in enumerate(rows):
-        row["_ng_task_index"], row["_ng_rollout_index"] = position, 0
-    run = diagnose(rows)
-    assert [(entry.label, entry.rows) for entry in run.alarms] == [("DA", 40)]
-    assert "10 different prompts" in run.alarms[0].text
+def numbered_as_tasks() -> list[Row]:
+    return [{**row, "_ng_task_index": i, "_ng_rollout_index": 0} for i, (_, row) in enumerate(sorted(quiz(10, 4).items()))]
 
 
 def simulated_users() -> Iterator[Row]:
@@ -148,16 +129,8 @@ def dialogues(shift: int) -> Iterator[Row]:
             ("redirect_parcel", {"number": number, "street": street}, f"{number} goes to {street}."),
             f"{owner}'s parcel {number} goes to {street}." + " Anything else?" * (repeat + task % 3),
         ]
-        prompt = (
-            f"My name is {OWNERS[task]}. Please send parcel K-{4000 + task} on to {STREETS[task % 8]}, not to "
-            "my old flat."
-        )
+        prompt = f"My name is {OWNERS[task]}. Please send parcel K-{4000 + task} on to {STREETS[task % 8]}, not to my old flat."
         yield make_row(task, repeat, reward, acts, prompt=prompt, tools=("find_parcel",))
-
-
-def test_dialogues_that_name_the_entities_of_other_tasks(diagnose: Diagnose) -> None:
-    run = diagnose(dialogues(shift=5))
-    assert [(entry.label, entry.rows) for entry in run.alarms] == [("DA", 24)], run.said
 
 
 # ---- Several prompts under one index -------------------------------------------------------------
@@ -261,6 +234,16 @@ def test_golds_that_slipped_by_one_in_part_of_the_run(diagnose: Diagnose, step: 
     (group,) = [group for group in run.groups if group.label.value == "DA"]
     assert wrong <= run.keys(group) <= run.failing
     assert "neighbouring" in group.name
+
+
+@each({
+    "repeats that were numbered as tasks": (numbered_as_tasks, 40, "10 different prompts"),
+    "dialogues that name the entities of other tasks": (lambda: dialogues(shift=5), 24, ""),
+})  # fmt: skip
+def test_the_whole_run_is_in_alarm(diagnose: Diagnose, case: tuple[Callable[[], Any], int, str]) -> None:
+    make, n, words = case
+    alarms = diagnose(make()).alarms
+    assert [(entry.label, entry.rows, words in entry.text) for entry in alarms] == [("DA", n, True)]
 
 
 # ---- What is said of no data ---------------------------------------------------------------------

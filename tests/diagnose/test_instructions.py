@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from tests.diagnose.builders import Key, Row, make_row
 from tests.diagnose.diagnosed import Diagnose, told_of
+from tests.diagnose.rows import Key, Row, make_row
 
 NAMES = (
     "letter:ends_with_greeting", "letter:at_most_five_lines", "format:no_commas", "words:mentions_shelf",

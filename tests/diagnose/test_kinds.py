@@ -7,17 +7,14 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import Row, desk_row, grid, make_row, quiz_row, rewards, struck
+from tests.diagnose.builders import desk_row, quiz_row, rewards
 from tests.diagnose.diagnosed import Diagnose, Diagnosed, each
+from tests.diagnose.rows import Row, grid, make_row, struck
 
 
 def significant(run: Diagnosed) -> list[tuple[str, str]]:
     """Slices whose rate differs from the rest beyond chance."""
-    return [
-        (piece.field, piece.value)
-        for piece in run.report.slices
-        if piece.p_adjusted is not None and piece.p_adjusted <= 0.05
-    ]
+    return [(piece.field, piece.value) for piece in run.report.slices if piece.p_adjusted is not None and piece.p_adjusted <= 0.05]
 
 
 # ---- The class of the gold -----------------------------------------------------------------------
@@ -133,8 +130,10 @@ def test_beginning_of_a_compound_id_is_a_slice(diagnose: Diagnose, is_hard: bool
 
 
 def of_two_tasks() -> list[Row]:
-    kinds = [("letter" if task in (3, 17) else "parcel", task, repeat) for task, repeat in grid(40, 4)]
-    return [desk_row(task, repeat, float(kind == "parcel" and place % 6 > 0), kind=kind) for place, (kind, task, repeat) in enumerate(kinds)]
+    return [
+        desk_row(*key, float(key[0] not in (3, 17) and place % 6 > 0), kind="letter" if key[0] in (3, 17) else "parcel")
+        for place, key in enumerate(grid(40, 4))
+    ]
 
 
 def of_length() -> Iterator[Row]:

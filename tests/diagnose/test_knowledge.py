@@ -6,22 +6,16 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from tests.diagnose.builders import Act, Key, Row, desk, grid, make_row, quiz_row, struck
+from tests.case_tables import cases
+from tests.diagnose.builders import desk, quiz_row
 from tests.diagnose.diagnosed import Diagnose
+from tests.diagnose.rows import Act, Key, Row, failing, grid, make_row, struck
 
 
 def answered(kind: str, task: int, repeat: int) -> tuple[float, str]:
     """Reward and answer of a row: always right, always the same wrong one, mostly, sometimes right, or always another."""
-    gold = task * 13 + 41
-    if kind == "right":
-        return 1.0, str(gold)
-    if kind == "same":
-        return 0.0, str(gold + 5)
-    if kind == "mostly":
-        return 0.0, str(gold + (5 if repeat < 3 else 9))
-    if kind == "sometimes":
-        return (1.0, str(gold)) if repeat == task % 4 else (0.0, str(gold + 5))
-    return 0.0, str(gold + 5 + repeat)
+    beside = {"right": 0, "same": 5, "mostly": 5 if repeat < 3 else 9, "sometimes": 5 * (repeat != task % 4)}.get(kind, 5 + repeat)
+    return float(not beside), str(task * 13 + 41 + beside)
 
 
 def mixed(kinds: list[str]) -> tuple[list[Row], dict[str, set[Key]]]:
@@ -36,15 +30,7 @@ def mixed(kinds: list[str]) -> tuple[list[Row], dict[str, set[Key]]]:
     return rows, failing
 
 
-@pytest.mark.parametrize(
-    ("kinds", "label"),
-    [
-        (["right", "same", "right", "mostly"], "KG"),
-        (["right", "same"], "KG"),  # four equal answers against the gold: one model agrees with itself, and accuses no gold
-        (["right", "other", "right", "sometimes"], "UK"),
-        (["right", "sometimes"], "UK"),  # the wrong repeats all agree, but the task passes now and then
-    ],
-)
+@pytest.mark.parametrize(("kinds", "label"), cases(__file__, "kinds"))
 def test_same_wrong_answer_or_another_each_time(diagnose: Diagnose, kinds: list[str], label: str) -> None:
     rows, _ = mixed(kinds)
     run = diagnose(rows)
@@ -85,10 +71,9 @@ def test_vote_is_advised_where_it_wins(diagnose: Diagnose) -> None:
     assert not any("vote" in advice.action for advice in run.report.recommendations)
 
 
-def test_one_try_per_task_is_undetermined(diagnose: Diagnose) -> None:
-    kinds = [answered("right" if task % 3 else "same", task, 0) for task in range(40)]
-    run = diagnose([quiz_row(task, 0, *made, str(task * 13 + 41)) for task, made in enumerate(kinds)])
-    run.shows(run.failing, "knowledge undetermined")
+def once() -> Iterator[Row]:
+    for task in range(40):
+        yield quiz_row(task, 0, *answered("right" if task % 3 else "same", task, 0), str(task * 13 + 41))
 
 
 def test_agent_rollouts_without_an_answer_stay_unexplained(diagnose: Diagnose) -> None:
@@ -116,13 +101,9 @@ def closed(how: str) -> Iterator[Row]:
         yield make_row(task, repeat, float(answer == gold), [text], prompt=prompt, expected_answer=gold)
 
 
-@pytest.mark.parametrize("how", ["noon", "dusk", ""])
-def test_one_answer_or_one_class_of_the_gold_is_a_bias(diagnose: Diagnose, how: str) -> None:
-    run = diagnose(closed(how))
-    if how:
-        run.shows(run.failing, "knowledge BI", how)
-    else:
-        assert "BI" not in run.labels(run.failing)
+def test_errors_in_all_directions_are_no_bias(diagnose: Diagnose) -> None:
+    run = diagnose(closed(""))
+    assert "BI" not in run.labels(run.failing)
 
 
 def no_answer(asked: bool) -> Iterator[Row]:
@@ -135,13 +116,6 @@ def no_answer(asked: bool) -> Iterator[Row]:
         thought = "".join(f" Week {task + n} brought {n * 3 + place} loans." for n in range(place % 6))
         end = "It depends on how one counts." if fails else f"So it is \\boxed{{{gold}}}"
         yield make_row(task, repeat, float(not fails), [f"Let me see.{thought} {end}"], prompt=prompt, expected_answer=str(gold))
-
-
-@pytest.mark.parametrize(("is_asked", "label"), [(True, "BI"), (False, "TI")])
-def test_no_answer_in_most_failures(diagnose: Diagnose, is_asked: bool, label: str) -> None:
-    """Behaviour, unless the form was never asked for."""
-    run = diagnose(no_answer(is_asked))
-    run.shows(run.failing, f"delivered {label}")
 
 
 # ---- Tries until one is accepted -----------------------------------------------------------------
@@ -201,22 +175,7 @@ def free(said: list[str], passes: set[Key] | None = None) -> list[Row]:
     return rows
 
 
-CLERK = "Ashford, under the clerk Merrow, {}"
-
-
-@pytest.mark.parametrize(
-    ("said", "label"),
-    [
-        (["Ashford", "Brenton", "Carlow", "Dunmore"], "UK"),
-        (["Ashford"] * 4, "KG"),
-        ([CLERK.format(f"with {number}") for number in (14, 29, 61, 87)], "UK"),
-        ([CLERK.format("with 14")] * 4, "KG"),
-        ([CLERK.format(f"in {month}") for month in ("March", "April", "June", "July")], "UK"),
-        ([CLERK.format("in March")] * 4, "KG"),
-        (["Ashford", "Ashford of the 250", "Ashford, one of 250,", "Ashford"], "KG"),  # a number of the question adds nothing
-        (["Ashford", "Ashford of the 251", "Ashford, one of 251,", "Ashford"], "UK"),
-    ],
-)
+@pytest.mark.parametrize(("said", "label"), cases(__file__, "free"))
 def test_free_answers_are_compared_by_what_they_add_to_the_question(diagnose: Diagnose, said: list[str], label: str) -> None:
     run = diagnose(free(said))
     assert run.group(run.failing).label == label
@@ -323,4 +282,11 @@ def test_sentence_of_a_task_says_what_became_of_its_tries(diagnose: Diagnose) ->
     assert "at least 3 of 10 tries end in an error; 3 find nothing; the last one that is answered, in: Error: the ledger is locked" in sentence
 
 
-PROVED = {"asking back": (lambda: asking(BACK, set()), "knowledge BI", "asks back instead of answering", "nobody answers")}
+PROVED = {
+    "asking back": (lambda: asking(BACK, set()), "knowledge BI", "asks back instead of answering", "nobody answers"),
+    "one try per task": (lambda: failing(once()), "knowledge undetermined"),
+    "one answer whatever is asked": (lambda: failing(closed("noon")), "knowledge BI", "noon"),
+    "errors on one class of the gold": (lambda: failing(closed("dusk")), "knowledge BI", "dusk"),
+    "no answer in the form that is asked for": (lambda: failing(no_answer(True)), "delivered BI"),
+    "no answer in a form that nobody asks for": (lambda: failing(no_answer(False)), "delivered TI"),
+}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,8 +11,9 @@ import pytest
 from blade import pipeline
 from blade.model import TaskMatrix
 from blade.tables.index import Silent
-from tests.diagnose.builders import Row, quiz_row
-from tests.diagnose.diagnosed import write
+from tests.builders import make_run
+from tests.diagnose.builders import quiz_row
+from tests.diagnose.rows import Row
 
 MODELS = ("amber", "birch", "cedar", "dune")
 SKILL = (0.9, 0.8, 0.7, 0.6)
@@ -40,43 +41,35 @@ def run_of(model: str, skill: float, wrong_golds: set[int], seed: int, shift: in
 def matrix_of(folder: Path, runs: dict[str, list[Row]]) -> TaskMatrix:
     paths = []
     for name, rows in runs.items():
-        (folder / name).mkdir(parents=True)
-        path = write(folder / name, rows)
-        paths.append(f"{name}={path}")
+        paths.append(f"{name}={make_run(folder / name, rows)}")
     report = pipeline.diagnose(pipeline.load(paths, Silent()), "test")
     assert report.task_matrix is not None
     return report.task_matrix
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BLADE_CACHE_DIR", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("cache")
+
+
+def by_skill(wrong: set[int], seed: int) -> dict[str, Iterator[Row]]:
+    return {model: run_of(model, skill, wrong, seed) for model, skill in zip(MODELS, SKILL, strict=True)}
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_wrong_golds_that_several_models_contradict(tmp_path: Path, seed: int) -> None:
     """5 of 50 golds are wrong and 4 models know better: at least 4 are found, at most 1 other is named."""
     wrong = set(random.Random(seed).sample(range(50), 5))
-    found = matrix_of(tmp_path, {model: run_of(model, skill, wrong, seed) for model, skill in zip(MODELS, SKILL, strict=True)})
-    named = {int(task) for task in found.gold_to_review}
+    named = {int(task) for task in matrix_of(tmp_path, by_skill(wrong, seed)).gold_to_review}
     assert len(named & wrong) >= 4
     assert len(named - wrong) <= 1
 
 
-def test_right_golds_are_not_to_review(tmp_path: Path) -> None:
-    found = matrix_of(tmp_path, {model: run_of(model, skill, set(), 7) for model, skill in zip(MODELS, SKILL, strict=True)})
-    assert len(found.gold_to_review) <= 1
-
-
-def test_letters_on_which_weak_models_agree_by_chance_are_not_to_review(tmp_path: Path) -> None:
-    runs = {model: run_of(model, 0.4, set(), 3, letters=True) for model in MODELS}
-    assert len(matrix_of(tmp_path, runs).gold_to_review) <= 1
-
-
-def test_repeats_of_one_model_contradict_nothing(tmp_path: Path) -> None:
-    """Four files of the same model agree with each other; that is one voice."""
-    runs = {f"try{number}": run_of("amber", 0.9, {4, 9, 30}, number) for number in range(4)}
-    assert matrix_of(tmp_path, runs).gold_to_review == ()
+@pytest.mark.parametrize(("runs", "most"), [
+    (lambda: by_skill(set(), 7), 1),  # right golds
+    (lambda: {model: run_of(model, 0.4, set(), 3, letters=True) for model in MODELS}, 1),  # weak models agree on letters by chance
+    (lambda: {f"try{number}": run_of("amber", 0.9, {4, 9, 30}, number) for number in range(4)}, 0),  # repeats of one model are one voice
+])  # fmt: skip
+def test_golds_that_are_not_to_review(tmp_path: Path, runs: Callable[[], dict[str, Iterator[Row]]], most: int) -> None:
+    assert len(matrix_of(tmp_path, runs()).gold_to_review) <= most
 
 
 def test_golds_that_differ_between_files(tmp_path: Path) -> None:

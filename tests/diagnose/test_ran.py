@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.diagnose.builders import Key, Made, Row, desk, grid, make_row
+from tests.case_tables import cases
+from tests.diagnose.builders import desk
 from tests.diagnose.diagnosed import Diagnose, Diagnosed, told_of
+from tests.diagnose.rows import Key, Made, Row, grid, make_row
 
 CRASH = "trolley: command not found"
 
@@ -113,26 +115,18 @@ def test_a_few_empty_outputs_say_nothing_about_the_run(diagnose: Diagnose, n_emp
     """Up to 5% of the rows are a group and no doubt about the score; 4 of 48 are one."""
     few = {(task * 3, task) for task in range(n_empty)}
     run = diagnose([silent(*key) if key in few else row for key, row in desk(rate=0.6).items()])
-    group = run.group(few)
-    assert (group.rung, group.label.value) == ("ran", "IR")
-    assert {entry.level for entry in run.trust if entry.query and run.keys(entry) == few} == levels
+    run.shows(few, "ran IR")
+    assert set(run.levels(few)) == levels
 
 
 def test_empty_output_that_is_the_right_act(diagnose: Diagnose) -> None:
     """Where no call is due, silence passes: an empty output is a recording of that."""
     rows = []
     for task, repeat in grid(12, 4):
-        if task < 6:
-            passes = (task + repeat) % 4 > 0
-            acts = [] if passes else [("redirect_parcel", {"number": f"P-{task}"}, "Moved.")]
-            rows.append(make_row(task, repeat, float(passes), acts, expected_actions=[]))
-        else:
-            due = {"number": f"P-{task}"}
-            passes = (task + repeat) % 3 > 0
-            made = due if passes else {"number": f"P-{task + 20 + repeat}"}
-            acts = [("redirect_parcel", made, "Moved.")]
-            gold = [{"name": "redirect_parcel", "arguments": due}]
-            rows.append(make_row(task, repeat, float(passes), acts, expected_actions=gold))
+        right, wrong = ([("redirect_parcel", {"number": f"P-{number}"}, "Moved.")] for number in (task, task + 20 + repeat))
+        passes = (task + repeat) % (4 if task < 6 else 3) > 0
+        due, wrong = ([], right) if task < 6 else (right, wrong)
+        rows.append(make_row(task, repeat, float(passes), due if passes else wrong, due=due))
     run = diagnose(rows)
     assert run.of_rung("ran") == []
     assert run.alarms == []
@@ -181,10 +175,7 @@ def test_time_or_tests_alone_do_not_make_rows_recorded(diagnose: Diagnose, field
     assert run.labels(DOWN) == {label}
 
 
-@pytest.mark.parametrize(("field", "spent", "label"), [
-    ("generation_ms", 9000, "TI"), ("usage.output_tokens", 9000, "TI"), ("generation_ms", 40, "IR"), ("prompt_tokens", 9000, "IR"), ("usage.total_tokens", 9000, "IR"), ("judge_latency.seconds", 9000, "IR"),
-    ("created_time", 1_700_000_000, "IR"), ("shelf", 9000, "IR"),
-])  # fmt: skip
+@pytest.mark.parametrize(("field", "spent", "label"), cases(__file__, "work"))
 def test_empty_after_as_much_work_as_an_answer_takes(diagnose: Diagnose, field: str, spent: int, label: str) -> None:
     """The model was at work, so a limit ended it; no time or little, what was given, dates and other numbers show no such thing."""
     rows = []

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import Act, Key, Row, grid, make_row
 from tests.diagnose.diagnosed import Diagnose, told_of
+from tests.diagnose.rows import Act, Key, Row, grid, key_of, make_row
 
 OWNERS = ("Ada Brook", "Ben Marsh", "Cleo Ford", "Dora Hill", "Edan Vale")
 TOOLS = ("find_resident", "search_parcels", "redirect_parcel")
@@ -94,7 +94,7 @@ def test_gold_that_the_failures_meet_is_no_behaviour(diagnose: Diagnose) -> None
     """The same rewards, but all rollouts do what is expected: no call is to blame."""
     rows, inputs = files("ground_truth", False)
     for row in rows:
-        task, repeat = row["_ng_task_index"], row["_ng_rollout_index"]
+        task, repeat = key_of(row)
         whole = [resolve(task), search(task, before="2031-05-01"), redirect(task), f"Moved it, number {repeat}."]
         row["response"] = make_row(task, repeat, 0.0, whole)["response"]
     run = diagnose(rows, inputs)

@@ -8,21 +8,11 @@ from typing import Any
 
 import pytest
 
+from tests.case_tables import cases
 from tests.conftest import Blade
-from tests.diagnose.builders import (
-    Act,
-    Key,
-    Row,
-    desk,
-    desk_acts,
-    desk_row,
-    grid,
-    make_row,
-    quiz,
-    quiz_row,
-    rewards,
-)
+from tests.diagnose.builders import desk, desk_acts, desk_row, quiz, quiz_row, rewards
 from tests.diagnose.diagnosed import Diagnose, Diagnosed
+from tests.diagnose.rows import Act, Key, Row, grid, make_row
 
 # ---- 1. A field set by grading whose rows equal the failing rows is the verdict, not a cause -----
 
@@ -62,11 +52,9 @@ CLEAN = re.compile(r"would be (?:100|\d+(?:\.\d+)?%? of 0)|100(?:\.0)?% (?:witho
 
 def crashed(is_all: bool) -> Iterator[Row]:
     """All that did not crash passes, or everything crashed."""
-    for task, repeat in grid(12, 4):
-        if is_all or (task + repeat) % 3 == 0:
-            yield make_row(task, repeat, 0.0, (), fault="error: the desk was closed")
-        else:
-            yield desk_row(task, repeat, 1.0)
+    for key in grid(12, 4):
+        is_crashed = is_all or sum(key) % 3 == 0
+        yield make_row(*key, 0.0, (), fault="error: the desk was closed") if is_crashed else desk_row(*key, 1.0)
 
 
 @pytest.mark.parametrize("is_all", [True, False])
@@ -92,11 +80,8 @@ def test_3_rollout_with_steps_is_not_empty(diagnose: Diagnose, end: str) -> None
     rows = []
     for task, repeat in grid(12, 4):
         acts: list[Act] = [("read_notice", {"page": task * 40 + n}, f"Page {n}.") for n in range(9)]
-        if end == "unanswered":
-            acts.append(("read_notice", {"page": task * 40 + 39}, None))
-        elif end == "blank":
-            acts.append("   ")
-        rows.append(desk_row(task, repeat, 0.0 if (task + repeat) % 3 else 1.0, acts))
+        last: list[Act] = {"unanswered": [("read_notice", {"page": task * 40 + 39}, None)], "blank": ["   "]}.get(end, [])
+        rows.append(desk_row(task, repeat, 0.0 if (task + repeat) % 3 else 1.0, [*acts, *last]))
     assert "empty" not in diagnose(rows).said.lower()
 
 
@@ -129,12 +114,9 @@ def worked() -> list[Row]:
 
 def long_passes() -> list[Row]:
     """`stop_reason: length` in rows most of which pass: nothing was cut that mattered."""
-    rows = []
-    for place, key in enumerate(grid(12, 4)):
-        is_long = place % 2 == 0
-        reward = float(place % 10 not in (0, 5)) if is_long else 1.0
-        rows.append(desk_row(*key, reward, stop_reason="length" if is_long else "stop"))
-    return rows
+    return [
+        desk_row(*key, float(place % 10 > 0), stop_reason="stop" if place % 2 else "length") for place, key in enumerate(grid(12, 4))
+    ]
 
 
 @pytest.mark.parametrize("make", [worked, long_passes])
@@ -154,12 +136,8 @@ def errands(n_idle: int, rate: float) -> Iterator[Row]:
         due: list[Act] = [] if task < n_idle else [("redirect_parcel", {"number": task, "to": f"row {task}"}, "Moved.")]
         passes = (place * 7) % 20 < 20 * (0.95 if task < n_idle else rate)
         made = due if passes else [("redirect_parcel", {"number": task, "to": f"row {task + 60 + repeat}"}, "Moved.")]
-        gold = [{"name": act[0], "arguments": act[1]} for act in due if isinstance(act, tuple)]
         end = f"That was errand {task}." + " Goodbye." * (place % 4)
-        tools = ["find_parcel", "redirect_parcel"]
-        row = desk_row(task, repeat, float(passes), [look, *made, end], expected_actions=gold)
-        row["responses_create_params"]["tools"] = [{"type": "function", "name": tool} for tool in tools]
-        yield row
+        yield make_row(task, repeat, float(passes), [look, *made, end], tools=("find_parcel", "redirect_parcel"), due=due)
 
 
 def idle(run: Diagnosed) -> tuple[str, str]:
@@ -187,17 +165,7 @@ def demanded(row: Row, place: int, what: str) -> dict[str, Any]:
     return {"expected_actions": [{"name": "redirect_parcel", "arguments": {"number": 3, "to": "row 3"}}]} if task == 3 else {}
 
 
-@pytest.mark.parametrize(
-    ("what", "said"),
-    [
-        ("graded figures", ""),
-        ("free figures", "up to 40%"),
-        ("words and figures", "up to 30%: 6 of 20 tasks expect no action (no write). "),
-        ("figures that everybody tells", "up to 30%: 6 of 20 tasks"),
-        ("parts", "up to 40%: 8 of 20 tasks expect no action (no write). "),
-        ("a call that passes do without", "up to 40%: 7 of 20 tasks expect no action (no write), and 1 more task passes without what it expects. "),
-    ],
-)
+@pytest.mark.parametrize(("what", "said"), cases(__file__, "idle"))
 def test_6_doing_nothing_does_not_score_where_something_must_be_said(diagnose: Diagnose, what: str, said: str) -> None:
     """Row 10 of "why a new core": 8 of 20 tasks expect no call; some of them demand a word or a figure."""
     run = diagnose([{**row, **demanded(row, place, what)} for place, row in enumerate(errands(8, 0.07))])
@@ -253,12 +221,10 @@ def test_6_empty_finals_are_said_first(diagnose: Diagnose) -> None:
 def test_6_unexplained_points_are_said_first_from_a_quarter_on(diagnose: Diagnose) -> None:
     run = diagnose(desk(12, 4, 0.6).values())
     assert any(entry.level == "warning" and "unexplained" in entry.text for entry in run.trust)
-    rows = []  # 14 crashed rows, 3 without a reason
-    for place, key in enumerate(grid(12, 4)):
-        is_crashed = place % 4 == 1 or place in (2, 22)
-        crash = make_row(*key, 0.0, (), fault="error: the desk was closed")
-        rows.append(crash if is_crashed else desk_row(*key, 0.0 if place in (4, 16, 28) else 1.0))
-    run = diagnose(rows)
+    run = diagnose([  # 14 crashed rows, 3 without a reason
+        make_row(*key, 0.0, (), fault="error: the desk was closed") if place % 4 == 1 or place in (2, 22)
+        else desk_row(*key, 0.0 if place in (4, 16, 28) else 1.0) for place, key in enumerate(grid(12, 4))
+    ])  # fmt: skip
     assert run.report.unexplained[0].rows == 3
     assert not any("unexplained" in entry.text for entry in run.trust)
 
@@ -268,11 +234,10 @@ def test_6_unexplained_points_are_said_first_from_a_quarter_on(diagnose: Diagnos
 
 @pytest.mark.parametrize("is_recorded", [True, False])
 def test_7_missing_transcripts_and_passes_without_a_gold_are_no_doubt(diagnose: Diagnose, is_recorded: bool) -> None:
-    rows = []
-    for key, reward in rewards(12, 4, 0.6).items():
-        acts: list[Act] = [f"hall {(key[0] * 7 + key[1] * 3) % 11}, row {key[0] + key[1]}"] if is_recorded else []
-        rows.append(make_row(*key, reward, acts, seconds=3.5 + sum(key)))
-    run = diagnose(rows)
+    run = diagnose([
+        make_row(*key, reward, [f"hall {(key[0] * 7 + key[1] * 3) % 11}, row {sum(key)}"] if is_recorded else [], seconds=3.5 + sum(key))
+        for key, reward in rewards(12, 4, 0.6).items()
+    ])
     assert "verifier" not in run.said.lower()
     assert "TI" not in {entry.label for entry in run.trust}
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.diagnose.builders import Act, Row, grid, make_row, struck
 from tests.diagnose.diagnosed import Diagnose
+from tests.diagnose.rows import Act, Row, grid, make_row, struck
 
 TOOLS = ("find_owner", "list_parcels", "move_parcel", "read_notice")
 FAULTY = {(task, repeat) for task, repeat in grid(14, 4) if (task + repeat) % 4 == 0}
@@ -35,17 +35,14 @@ def listed(task: int, page: int | None = None, n: int = 2) -> Act:
     return ("list_parcels", arguments, json.dumps({"total": 4, "parcels": parcels[:n]}))
 
 
-def run_of(
-    right: Callable[[int], list[Act]], wrong: Callable[[int], list[Act]], due: Callable[[int], list[Act]], innocent: bool = False
-) -> Iterator[Row]:
+def run_of(right: Acts, wrong: Acts, due: Acts, innocent: bool = False) -> Iterator[Row]:
     """Rows that do the right thing, and those of `FAULTY` the wrong one; an innocent fault costs them nothing."""
     for task, repeat in grid(14, 4):
         is_faulty = (task, repeat) in FAULTY
         acts = [*(wrong if is_faulty else right)(task), f"Done for {PEOPLE[task]}." + " Anything else?" * (repeat % 3)]
-        gold = [{"name": act[0], "arguments": act[1]} for act in due(task) if isinstance(act, tuple)]
         reward = float(innocent or not is_faulty)
         prompt = f"Please move the parcels on shelf S-{task} to {PEOPLE[task]}."
-        yield make_row(task, repeat, reward, acts, prompt=prompt, tools=TOOLS, expected_actions=gold)
+        yield make_row(task, repeat, reward, acts, prompt=prompt, tools=TOOLS, due=due(task))
 
 
 REFUSED = json.dumps({"error": "the number of the parcel is malformed, nothing was changed"})
@@ -57,46 +54,33 @@ def odd(task: int) -> int:
     return 7 if task in (3, 8) else 1
 
 
-@pytest.mark.parametrize(
-    ("right", "wrong", "due", "names"),
-    [
-        (lambda t: [find(t), move(t)], lambda t: [move(t, PEOPLE[t])], lambda t: [move(t)], {"never looks `name` up with `find_owner`"}),
-        (
-            lambda t: [find(t, several=True), move(t)],
-            lambda t: [find(t, several=True), move(t, f"R-{t + 80}")],
-            lambda t: [move(t)],
-            {"takes another match of `find_owner` than the passes"},
-        ),
-        (
-            lambda t: [find(t), listed(t), listed(t, 2), *(move(t, parcel=n) for n in range(1, 5))],
-            lambda t: [find(t), listed(t), *(move(t, parcel=n) for n in (1, 2))],
-            lambda t: [move(t, parcel=n) for n in range(1, 5)],
-            {"reads only the first page of `list_parcels`"},
-        ),
-        (  # half of the expected parcels are left out, but the list that was read was complete
-            lambda t: [find(t), WHOLE, move(t), move(t, parcel=2)],
-            lambda t: [find(t), WHOLE, move(t)],
-            lambda t: [move(t), move(t, parcel=2)],
-            {"only part of the expected actions"},
-        ),
-        (  # the second of two calls is refused; the rollout reports success all the same
-            lambda t: [find(t), move(t), move(t, parcel=2)],
-            lambda t: [find(t), move(t), move(t, parcel=-t, answer=REFUSED)],
-            lambda t: [move(t), move(t, parcel=2)],
-            {"a refused call is never corrected"},
-        ),
-        (
-            lambda t: [find(t), move(t, parcel=odd(t))],
-            lambda t: [find(t), move(t, parcel=odd(t)), move(t, parcel=2)],
-            lambda t: [move(t)],
-            {"calls `move_parcel` where it is not expected"},
-        ),
-    ],
-)
-def test_what_precedes_the_difference(diagnose: Diagnose, right: Acts, wrong: Acts, due: Acts, names: set[str]) -> None:
-    run = diagnose(run_of(right, wrong, due))
+WAYS: dict[str, tuple[Acts, Acts, Acts]] = {  # the only group of the faulty rows -> what the others do, what these do, what is due
+    "never looks `name` up with `find_owner`": (lambda t: [find(t), move(t)], lambda t: [move(t, PEOPLE[t])], lambda t: [move(t)]),
+    "takes another match of `find_owner` than the passes": (
+        lambda t: [find(t, several=True), move(t)], lambda t: [find(t, several=True), move(t, f"R-{t + 80}")], lambda t: [move(t)],
+    ),
+    "reads only the first page of `list_parcels`": (
+        lambda t: [find(t), listed(t), listed(t, 2), *(move(t, parcel=n) for n in range(1, 5))],
+        lambda t: [find(t), listed(t), *(move(t, parcel=n) for n in (1, 2))], lambda t: [move(t, parcel=n) for n in range(1, 5)],
+    ),
+    "only part of the expected actions": (  # half of the expected parcels are left out, but the list that was read was complete
+        lambda t: [find(t), WHOLE, move(t), move(t, parcel=2)], lambda t: [find(t), WHOLE, move(t)], lambda t: [move(t), move(t, parcel=2)],
+    ),
+    "a refused call is never corrected": (  # the second of two calls is refused; the rollout reports success all the same
+        lambda t: [find(t), move(t), move(t, parcel=2)], lambda t: [find(t), move(t), move(t, parcel=-t, answer=REFUSED)],
+        lambda t: [move(t), move(t, parcel=2)],
+    ),
+    "calls `move_parcel` where it is not expected": (
+        lambda t: [find(t), move(t, parcel=odd(t))], lambda t: [find(t), move(t, parcel=odd(t)), move(t, parcel=2)], lambda t: [move(t)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_what_precedes_the_difference(diagnose: Diagnose, name: str) -> None:
+    run = diagnose(run_of(*WAYS[name]))
     assert run.labels(FAULTY) == {"BI"}
-    assert {group.name.replace("`owner`", "`name`") for group in run.holders(FAULTY)} == names
+    assert {group.name.replace("`owner`", "`name`") for group in run.holders(FAULTY)} == {name}
     for group in run.groups:  # what a sibling defines has no gain
         assert group.gain is None or "another match" not in group.name
 
@@ -110,10 +94,8 @@ def test_value_that_the_request_gives_needs_no_look_up(diagnose: Diagnose) -> No
 
 
 def test_error_that_is_corrected_is_no_group(diagnose: Diagnose) -> None:
-    rows = run_of(
-        lambda t: [find(t), move(t)], lambda t: [find(t), move(t, answer=REFUSED), move(t)], lambda t: [move(t)], innocent=True
-    )
-    assert diagnose(rows).groups == ()
+    corrected: Acts = lambda t: [find(t), move(t, answer=REFUSED), move(t)]  # noqa: E731
+    assert diagnose(run_of(lambda t: [find(t), move(t)], corrected, lambda t: [move(t)], innocent=True)).groups == ()
 
 
 # ---- A lookup without which hardly anything passes -----------------------------------------------
@@ -136,11 +118,10 @@ def by_the_rules(is_needed: bool) -> Iterator[tuple[Row, bool]]:
         look: list[Act] = [] if skips else [("read_rules", {"hall": f"H-{task}"}, f"Hall H-{task} takes parcels from {task % 5} on.")]
         notices: list[Act] = [("read_notice", {"page": page}, f"Page {page}.") for page in range(place % 3)]
         end = f"Done for {PEOPLE[task]}." + " Anything else?" * (repeat % 3)
-        gold = [{"name": "move_parcel", "arguments": {"parcel": f"P-{task}-1", "owner": f"R-{task + 40}"}}]
         prompt = f"Please move parcel P-{task}-1 to R-{task + 40} or R-{task + 90}, by the rules."
         acts = [*notices, *look, move(task, f"R-{task + 90}" if fails else None), end]
         tools = ("read_rules", "read_notice", "move_parcel")
-        yield make_row(task, repeat, float(not fails), acts, prompt=prompt, tools=tools, expected_actions=gold), skips
+        yield make_row(task, repeat, float(not fails), acts, prompt=prompt, tools=tools, due=[move(task)]), skips
 
 
 def test_lookup_without_which_rollouts_pass_far_less_often(diagnose: Diagnose) -> None:
@@ -166,7 +147,6 @@ def test_order_of_a_list_is_not_graded_where_passes_differ_in_it(diagnose: Diagn
     for task, repeat in grid(14, 4):
         is_faulty = (task, repeat) in FAULTY
         acts: list[Act] = [moved(task, bool(repeat % 2), 9 if is_faulty else 1), f"Done for {PEOPLE[task]}."]
-        gold = [{"name": "move_parcels", "arguments": moved(task, False)[1]}]
-        rows.append(make_row(task, repeat, float(not is_faulty), acts, tools=("move_parcels",), expected_actions=gold))
+        rows.append(make_row(task, repeat, float(not is_faulty), acts, tools=("move_parcels",), due=[moved(task, False)]))
     group = diagnose(rows).group(FAULTY)
     assert "wrong arguments" in group.name

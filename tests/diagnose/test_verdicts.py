@@ -8,22 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import (
-    STREETS,
-    Act,
-    Key,
-    Made,
-    Row,
-    desk,
-    desk_row,
-    grid,
-    make_row,
-    message,
-    quiz_row,
-    rewards,
-    struck,
-)
+from tests.case_tables import cases
+from tests.diagnose.builders import STREETS, desk, desk_row, quiz_row, rewards
 from tests.diagnose.diagnosed import Diagnose, each, told_of
+from tests.diagnose.rows import Act, Key, Made, Row, grid, key_of, make_row, message, struck
 
 FAILING = sorted(key for key, reward in rewards(16, 4, 0.5).items() if not reward)
 FIRST, SECOND, THIRD = ({key for i, key in enumerate(FAILING) if i % 4 in part} for part in ((0, 3), (1,), (2,)))
@@ -37,18 +25,12 @@ def coded(field: str, codes: tuple[str, str, str], passed: str | None) -> Iterat
         yield row if code is None else {**row, field: code}
 
 
-@pytest.mark.parametrize(
-    ("field", "codes", "passed"),
-    [("error_type", ("wrong street", "wrong weight", "no stamp"), None), ("judge_code", ("C4", "C7", "C9"), "C0")],
-)
-def test_values_of_a_verdict_field_partition_the_failures(
-    diagnose: Diagnose, field: str, codes: tuple[str, str, str], passed: str | None
-) -> None:
+@pytest.mark.parametrize(("field", "codes", "passed"), cases(__file__, "codes"))
+def test_values_of_a_verdict_field_partition_the_failures(diagnose: Diagnose, field: str, codes: list[str], passed: str | None) -> None:
     run = diagnose(coded(field, codes, passed))
     for keys, code in zip((FIRST, SECOND, THIRD), codes, strict=True):
         group = run.group(keys)
-        assert group.rung == "verdicts"
-        assert code in told_of(group)
+        assert (group.rung, code in told_of(group)) == ("verdicts", True)
     assert run.report.unexplained[0].rows == 0
     assert run.alarms == []
 
@@ -78,6 +60,7 @@ def test_plain_word_for_wrong_is_no_group_of_its_own(diagnose: Diagnose, word: s
 STYLES = {
     "after": ("tests/test_desk.py::{name} PASSED", "tests/test_desk.py::{name} FAILED"),
     "before": ("PASSED tests/test_desk.py::{name}", "FAILED tests/test_desk.py::{name} - AssertionError"),
+    "twice": ("PASSED tests/test_desk.py::{name}", "FAILED tests/test_desk.py::{name} - late\nPASSED tests/test_desk.py::{name}"),
     "dots": ("test {name} ... ok", "test {name} ... FAILED"),
     "numbered": ("ok 3 - {name}", "not ok 3 - {name}"),
     "dashes": ("--- PASS: {name}", "--- FAIL: {name}"),
@@ -119,14 +102,9 @@ def compared(is_graded: bool) -> Iterator[Row]:
     """What the desk holds in the end beside what it should; a difference is what is graded, or goes with nothing."""
     for place, (key, row) in enumerate(desk(16, 4, 0.5).items()):
         wanted = {"hall": f"hall {key[0]}", "weight": key[0] + 10, "owner": f"owner {key[0] + 3}"}
-        found = dict(wanted)
-        if key in FIRST if is_graded else place % 5 == 0:
-            found["hall"] = f"hall {key[0] + 40}"
-        if key in SECOND if is_graded else place % 7 == 0:
-            found["weight"] = key[0] + 50
-        if key in THIRD if is_graded else place % 6 == 0:
-            found["owner"] = f"owner {key[0] + 60}"
-        yield {**row, "ledger": found, "wanted": wanted}
+        odd = {"hall": (FIRST, 5, f"hall {key[0] + 40}"), "weight": (SECOND, 7, key[0] + 50), "owner": (THIRD, 6, f"owner {key[0] + 60}")}
+        ledger = {name: value for name, (keys, n, value) in odd.items() if (key in keys if is_graded else place % n == 0)}
+        yield {**row, "ledger": {**wanted, **ledger}, "wanted": wanted}
 
 
 def test_two_objects_with_the_same_keys_are_checks(diagnose: Diagnose) -> None:
@@ -150,9 +128,11 @@ def ungraded(what: str) -> list[Row]:
 @each({
     **{what: lambda what=what: ungraded(what) for what in ("check", "value", "amounts")},
     "objects that differ whatever the reward": lambda: compared(is_graded=False), "prose": lambda: with_checks("prose"),
+    "values that need not be told": lambda: told_values(graded=False)[0],
 })  # fmt: skip
 def test_what_is_not_graded_names_no_check(diagnose: Diagnose, case: Callable[[], list[Row]]) -> None:
-    assert not any("check" in group.name or "queue" in group.name for group in diagnose(case()).groups)
+    names = [group.name for group in diagnose(case()).groups]
+    assert not [name for name in names for word in ("check", "queue", "outputs") if word in name]
 
 
 # ---- Calls against the expected calls ------------------------------------------------------------
@@ -172,25 +152,16 @@ def errands() -> tuple[list[Row], dict[str, set[Key]]]:
         if task % 5 == 3:
             due = [call(task), ("pay_fee", {"number": task}, "Paid.")]
         fails = (task + repeat) % 4 == 0 or (task + repeat) % 7 == 3
-        made, kind = list(due), ""
-        if fails and task % 5 == 4:
-            made, kind = [call(task)], "undue"
-        elif fails and task % 5 == 3:
-            made, kind = due[:1], "part"
-        elif fails and task % 5 == 2:
-            made, kind = [*due, ("pay_fee", {"number": task}, "Paid.")], "beyond"
-        elif fails and task % 5 == 1:
-            made, kind = [], "none"
-        elif fails:
-            made, kind = [call(task, f"street {task + 50}")], "arguments"
+        ways = (
+            ("arguments", [call(task, f"street {task + 50}")]), ("none", []), ("beyond", [*due, ("pay_fee", {"number": task}, "Paid.")]),
+            ("part", due[:1]), ("undue", [call(task)]),
+        )  # fmt: skip
+        kind, made = ways[task % 5] if fails else ("", due)
         if kind:
             kinds[kind].add((task, repeat))
-        gold = [{"name": act[0], "arguments": act[1]} for act in due if isinstance(act, tuple)]
         end = f"That is all for errand {task}." + " Goodbye." * (repeat % 3)
-        tools = ["find_parcel", "redirect_parcel", "pay_fee"]
-        row = desk_row(task, repeat, float(not fails), [look, *made, end], expected_actions=gold)
-        row["responses_create_params"]["tools"] = [{"type": "function", "name": tool} for tool in tools]
-        rows.append(row)
+        tools = ("find_parcel", "redirect_parcel", "pay_fee")
+        rows.append(make_row(task, repeat, float(not fails), [look, *made, end], tools=tools, due=due))
     return rows, kinds
 
 
@@ -198,7 +169,7 @@ def test_calls_that_differ_from_the_expected_calls(diagnose: Diagnose) -> None:
     """Row 9 of "why a new core"; under a code of the grader as well: at equal cover the act against the gold names the rows."""
     rows, kinds = errands()
     for row in rows:
-        key = row["_ng_task_index"], row["_ng_rollout_index"]
+        key = key_of(row)
         row["judge_code"] = next((f"code {kind}" for kind, keys in kinds.items() if key in keys), "fine")
     run = diagnose(rows)
     assert run.labels(run.failing) == {"BI"}
@@ -216,9 +187,8 @@ def test_tool_that_passes_call_as_they_like_is_not_graded(diagnose: Diagnose) ->
     """Passes word `write_note` otherwise than the gold: its text is free, and failures are not explained by it."""
     rows = []
     for (task, repeat), reward in rewards(12, 4, 0.6).items():
-        note: Act = ("write_note", {"text": f"note {task} in the words of clerk {repeat}"}, "Written.")
-        gold = [{"name": "write_note", "arguments": {"text": f"note {task}"}}]
-        rows.append(desk_row(task, repeat, reward, [note, "Written."], expected_actions=gold))
+        note, due = (("write_note", {"text": text}, "Written.") for text in (f"note {task} in the words of clerk {repeat}", f"note {task}"))
+        rows.append(desk_row(task, repeat, reward, [note, "Written."], due=[due]))
     run = diagnose(rows)
     assert not any("argument" in group.name for group in run.groups)
 
@@ -270,27 +240,16 @@ def conversations(last: str, reply: str = "Yes. Bye.") -> tuple[list[Row], set[K
     for task, repeat in grid(12, 4):
         tool = ("move_parcel", "hold_parcel")[task % 2]
         read: Act = ("read_notice", {"page": task}, f"Shelf {task}.")
-        end: list[Act] = [(tool, {"number": task}, "done"), "The parcel is on its way. Is there anything else I can do for you today?"]
-        if (task, repeat) in late:
-            end = [last]
+        due: Act = (tool, {"number": task}, "done")
+        is_late = (task, repeat) in late
+        end = [last] if is_late else [due, "The parcel is on its way. Is there anything else I can do for you today?"]
         acts: list[Act] = [read, "Which parcel is it?", message("The one on my shelf.", "user"), *end, message(reply, "user")]
-        gold = [{"name": tool, "arguments": {"number": task}}]
         tools = ("move_parcel", "hold_parcel", "read_notice")
-        rows.append(make_row(task, repeat, float((task, repeat) not in late), acts, tools=tools, expected_actions=gold))
+        rows.append(make_row(task, repeat, float(not is_late), acts, tools=tools, due=[due]))
     return rows, late
 
 
-SEND = "I would send parcel {} to the harbour; shall I go ahead with that?"
-
-
-@pytest.mark.parametrize(
-    ("last", "reply", "doubt"),
-    [
-        (SEND.format("K-7"), "Yes. Bye.", "in 8 of them the user agrees"),
-        (SEND.format("K-7"), "Let me think it over first.", "in 8 of them the conversation ends"),
-        ("I cannot help with that. Is there anything else I can do for you today?", "Yes. Bye.", ""),  # takes its leave without acting
-    ],
-)
+@pytest.mark.parametrize(("last", "reply", "doubt"), cases(__file__, "leaves"))
 def test_user_who_leaves_before_the_model_can_act_is_a_doubt(diagnose: Diagnose, last: str, reply: str, doubt: str) -> None:
     """Whose fault it is that nothing was done the rows do not show: the page says how many end so."""
     rows, late = conversations(last, reply)
@@ -317,25 +276,14 @@ def confirmed(last: str, reply: str = "Yes. Bye.") -> tuple[list[Row], set[Key]]
 
 def test_user_who_agrees_to_the_expected_change_and_leaves(diagnose: Diagnose) -> None:
     """The model names the parcel and asks; nobody can act after the conversation is over."""
-    rows, late = confirmed(SEND.format("NUMBER"))
+    rows, late = confirmed("I would send parcel NUMBER to the harbour; shall I go ahead with that?")
     run = diagnose(rows)
     run.shows(late, "verdicts TI", "asks to confirm")
     sentence = next(entry.mechanism for entry in run.report.attributions if entry.task == "4")
     assert "`move_parcel(number=P-1044)` is expected and never made" in sentence
 
 
-@pytest.mark.parametrize(
-    ("last", "reply", "label"),
-    [
-        ("I would send parcel NUMBER to the harbour. Reply \"yes\" and it is done, or tell me what to change.", "Yes. Bye.", "TI"),
-        (SEND.format("NUMBER"), "Sounds perfect, bye.", "TI"),
-        ("I have sent parcel NUMBER to the harbour, and the notice is on its way.", "Yes. Bye.", "BI"),  # which it has not
-        (SEND.format("NUMBER"), "No. Bye.", "BI"),
-        (SEND.format("NUMBER and parcel P-2999"), "Yes. Bye.", "BI"),
-        (SEND.format("P-2999"), "Yes. Bye.", "BI"),
-        ("Shall I look at the notices of the harbour for you first?", "Yes. Bye.", "BI"),
-    ],
-)
+@pytest.mark.parametrize(("last", "reply", "label"), cases(__file__, "agrees"))
 def test_user_who_is_asked_in_other_words_or_something_else(diagnose: Diagnose, last: str, reply: str, label: str) -> None:
     rows, late = confirmed(last, reply)
     diagnose(rows).shows(late, f"verdicts {label}", "asks to confirm" if label == "TI" else "no change made although one was due")
@@ -347,8 +295,7 @@ def test_user_who_agrees_to_another_act_on_the_same_thing(diagnose: Diagnose) ->
     run = diagnose(rows)
     held = {key for key in late if key[0] % 2}
     assert run.group(held).label.value == "TI"
-    group = run.group(late - held)
-    assert (group.label.value, group.name) == ("BI", "no change made although one was due")
+    group = run.shows(late - held, "verdicts BI", "no change made although one was due")
     assert group.text.startswith("4 failures: no change is made although one was due (`move_parcel`).")
     assert "in 4 of them the user agrees" in " ".join(group.against)
 
@@ -356,22 +303,13 @@ def test_user_who_agrees_to_another_act_on_the_same_thing(diagnose: Diagnose) ->
 # ---- Checks that are named by what they are about --------------------------------------------------
 
 
-def told_values(graded: bool) -> tuple[list[Row], set[Key]]:
+@struck
+def told_values(graded: bool) -> Iterator[tuple[Row, bool]]:
     """Each task demands a figure of its own; `outputs` says whether it was told."""
-    silent: set[Key] = {(task, task % 4) for task in range(12)}
-    rows = []
     for task, repeat in grid(12, 4):
-        is_silent = (task, repeat) in silent
+        is_silent = repeat == task % 4
         reward = float(not is_silent) if graded else float((task + repeat) % 3 > 0)
-        rows.append(desk_row(task, repeat, reward, outputs={f"{task * 17 + 3}.5": not is_silent}))
-    return rows, silent
-
-
-def test_values_that_were_never_told(diagnose: Diagnose) -> None:
-    rows, silent = told_values(graded=True)
-    assert "outputs" in diagnose(rows).shows(silent, "verdicts BI", ".5").name
-    rows, _ = told_values(graded=False)
-    assert not any("outputs" in group.name for group in diagnose(rows).groups)
+        yield desk_row(task, repeat, reward, outputs={f"{task * 17 + 3}.5": not is_silent}), is_silent
 
 
 # ---- Texts that the request gives ----------------------------------------------------------------
@@ -399,11 +337,9 @@ def chosen(is_wrong_elsewhere: bool, is_hard: bool) -> Iterator[tuple[Row, bool]
     """Letters that must be answered and letters that must be kept; half of the first are kept."""
     for place, (task, repeat) in enumerate(grid(24, 4)):
         is_due = task % 3 > 0
-        acts_kept = place % 2 == 0 if is_due else True
-        if is_due:
-            reward = 0.0 if acts_kept or (is_hard and place % 8 > 1) else float(place % 9 > 0)
-        else:
-            reward = float(place % 8 == 0) if is_wrong_elsewhere else 1.0
+        acts_kept = place % 2 == 0 or not is_due
+        due = float(not acts_kept and not (is_hard and place % 8 > 1) and place % 9 > 0)
+        reward = due if is_due else float(place % 8 == 0 or not is_wrong_elsewhere)
         kind = "answer" if is_due else "keep"
         note = f"Letter {place} of folder {task}." + " It is filed." * (place % 4)
         yield make_row(task, repeat, reward, [note], pile=kind, handling="kept" if acts_kept else "answered"), is_due and acts_kept
@@ -423,16 +359,11 @@ def forms(change: str) -> Iterator[tuple[Row, bool]]:
     """Forms with some fields to be left empty; a third invents a value there, leaves out another, or writes something else."""
     for place, (task, repeat) in enumerate(grid(20, 3)):
         due = {"owner": f"N. {task * 7}", "shelf": task % 5 + 1, "fee": None if task % 2 else 4, "seal": None}
-        given = dict(due)
-        if place % 3 == 0:
-            empty = [name for name, value in due.items() if value is None]
-            if change in ("more", "both"):
-                given[empty[task // 2 % len(empty)]] = place + 2
-            if change in ("less", "both"):
-                given["owner"] = None
-            if change == "other":
-                given["shelf"] = place + 40
-        yield make_row(task, repeat, float(place % 3 > 0), [json.dumps(given)], due=due, read=given), place % 3 == 0
+        empty = [name for name, value in due.items() if value is None]
+        more, less = {empty[task // 2 % len(empty)]: place + 2}, {"owner": None}
+        odd = {"more": more, "less": less, "both": {**more, **less}, "other": {"shelf": place + 40}}[change]
+        given = {**due, **(odd if place % 3 == 0 else {})}
+        yield make_row(task, repeat, float(place % 3 > 0), [json.dumps(given)], wanted=due, read=given), place % 3 == 0
 
 
 @pytest.mark.parametrize("change", ["both", "other"])
@@ -483,5 +414,6 @@ PROVED = {
     "a value too few": (lambda: forms("less"), "verdicts BI", "leaves out a value that is expected"),
     "tests of single tasks": (lambda: trials(shared=False), "verdicts BI", "fails a test of its own task"),
     "a test that all tasks share": (lambda: trials(shared=True), "verdicts BI", "test_total"),
+    "values that were never told": (lambda: told_values(graded=True), "verdicts BI", ".5", "misses what `outputs` demands"),
     "numbers in a message": (torn, "verdicts undetermined", "torn at line"),
 }

@@ -9,20 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.diagnose.builders import (
-    Key,
-    Made,
-    Row,
-    desk_row,
-    grid,
-    keys_of,
-    make_row,
-    quiz,
-    quiz_row,
-    rewards,
-    struck,
-)
+from tests.diagnose.builders import desk_row, quiz, quiz_row, rewards
 from tests.diagnose.diagnosed import Diagnose, Diagnosed, each
+from tests.diagnose.rows import Key, Made, Row, failing, grid, key_of, keys_of, make_row, struck
 
 WRONGED = {(1, 0), (4, 2), (6, 1), (9, 3)}
 
@@ -71,11 +60,9 @@ def literal(task: int, repeat: int, reward: float, place: int) -> tuple[str, str
 def spelled(gold_of: Callable[[int], str], other: Callable[[str], str]) -> Iterator[tuple[Row, bool]]:
     """A quiz in which a quarter of all rows give the gold in another spelling, and never pass."""
     for place, (task, repeat) in enumerate(grid(16, 4)):
-        gold, passes = gold_of(task), place % 7 > 0
-        if place % 4 == task % 4:
-            yield quiz_row(task, repeat, 0.0, other(gold), gold), True
-        else:
-            yield quiz_row(task, repeat, float(passes), gold if passes else gold_of(task + 30 + repeat), gold), False
+        gold, passes, is_odd = gold_of(task), place % 7 > 0, place % 4 == task % 4
+        answer = other(gold) if is_odd else gold if passes else gold_of(task + 30 + repeat)
+        yield quiz_row(task, repeat, float(passes and not is_odd), answer, gold), is_odd
 
 
 def nothing_passes(answer: Callable[[int], str]) -> Made:
@@ -187,32 +174,22 @@ def lenient(is_other_type: bool) -> list[Row]:
 
 def test_pass_with_another_closed_value_is_a_warning(diagnose: Diagnose) -> None:
     run = diagnose(lenient(is_other_type=False))
-    entries = [entry for entry in run.trust if entry.query and run.keys(entry) == {(2, 1), (8, 0)}]
-    assert [entry.level for entry in entries] == ["warning"]
+    assert run.levels({(2, 1), (8, 0)}) == ["warning"]
     assert doubts(diagnose(lenient(is_other_type=True))) == []
-
-
-def due(task: int) -> list[dict[str, object]]:
-    return [{"name": "redirect_parcel", "arguments": {"number": task}}]
 
 
 def idle(expected: Sequence[object] | None, idle_keys: set[Key]) -> Iterator[Row]:
     """A desk where some passing rollouts make no call at all, though the gold may demand one."""
     for (task, repeat), reward in rewards(12, 4, 0.7).items():
-        gold = {"expected_actions": due(task) if task not in (3, 7) or expected is None else list(expected)}
-        if (task, repeat) in idle_keys:
-            yield desk_row(task, repeat, 1.0, ["All is settled already."], **gold)
-        else:
-            number = task if reward else task + 20 + repeat
-            acts = [("redirect_parcel", {"number": number}, "Moved."), f"Moved number {number}."]
-            acts = ["Nothing to do."] if expected is not None and task in (3, 7) else acts
-            yield desk_row(task, repeat, reward, acts, **gold)
+        is_free = task in (3, 7) and expected is not None
+        due, made = (("redirect_parcel", {"number": number}, "Moved.") for number in (task, task if reward else task + 20 + repeat))
+        acts = ["All is settled already."] if (task, repeat) in idle_keys else ["Nothing to do."] if is_free else [made, "Moved it."]
+        yield desk_row(task, repeat, 1.0 if (task, repeat) in idle_keys else reward, acts, due=expected if is_free else [due])
 
 
 @pytest.mark.parametrize(("expected", "levels"), [(None, ["warning"]), ([], [])])
 def test_pass_without_acts_is_a_doubt_where_acts_are_due(diagnose: Diagnose, expected: Sequence[object] | None, levels: list[str]) -> None:
-    run = diagnose(idle(expected, {(3, 0), (7, 1)}))
-    assert [entry.level for entry in run.trust if entry.query and run.keys(entry) == {(3, 0), (7, 1)}] == levels
+    assert diagnose(idle(expected, {(3, 0), (7, 1)})).levels({(3, 0), (7, 1)}) == levels
 
 
 # ---- The parse test ------------------------------------------------------------------------------
@@ -281,8 +258,6 @@ def checked(contradicted: set[Key]) -> Iterator[Row]:
         good = bool(reward) or (task, repeat) in contradicted
         weighed = good or place % 2 == 0
         checks = [{"name": "weighed", "passed": weighed}, {"name": "labelled", "passed": good or not weighed}]
-        if not good and weighed:
-            checks[1]["passed"] = False
         yield desk_row(task, repeat, 0.0 if (task, repeat) in contradicted else reward, checks=checks)
 
 
@@ -305,12 +280,8 @@ def failing_check(message: str) -> Iterator[Row]:
     """Nothing passes: one check fails in every row, with a message; two others pass now and then."""
     for task, repeat in grid(12, 4):
         place = task * 4 + repeat
-        checks = [
-            {"name": "weighed", "passed": place % 5 > 0, "message": ""},
-            {"name": "labelled", "passed": place % 7 > 0, "message": ""},
-            {"name": "shelf_free", "passed": False, "message": message},
-        ]
-        yield desk_row(task, repeat, 0.0, checks=checks)
+        met = (("weighed", place % 5 > 0, ""), ("labelled", place % 7 > 0, ""), ("shelf_free", False, message))
+        yield desk_row(task, repeat, 0.0, checks=[{"name": name, "passed": passed, "message": text} for name, passed, text in met])
 
 
 @pytest.mark.parametrize(
@@ -341,15 +312,6 @@ def ledgers(is_told: bool) -> Iterator[Row]:
         prompt = f"Write the ledger of week {task} as a table into the folder of the desk.{where}"
         log = "\n".join([*lines, end])
         yield make_row(task, repeat, float(right), acts, prompt=prompt, tools=("write_file",), test_log=log)
-
-
-@pytest.mark.parametrize("is_told", [False, True])
-def test_path_that_the_test_needs_and_the_prompt_never_gives(diagnose: Diagnose, is_told: bool) -> None:
-    run = diagnose(ledgers(is_told))
-    if is_told:
-        assert run.of_rung("verifier") == []
-    else:
-        run.shows(run.failing, "verifier TI alarm", "ledger.csv")
 
 
 # ---- Judges that are cut off, values in another spelling, options in another order -----------------
@@ -434,7 +396,7 @@ def late(limit: int, n_tasks: int = 30) -> Iterator[tuple[Row, bool]]:
 def edited(made: Made, change: Callable[[int, str], str]) -> Made:
     """A run in which the texts of the struck rows are others."""
     for row in made[0]:
-        if (row["_ng_task_index"], row["_ng_rollout_index"]) in made[1]:
+        if key_of(row) in made[1]:
             text = row["response"]["output"][0]["content"][0]
             text["text"] = change(row["_ng_task_index"], text["text"])
     return made
@@ -450,6 +412,15 @@ def queried(name: str, shown: str) -> Iterator[tuple[Row, bool]]:
             prompt=f"CREATE TABLE loans (branch INTEGER, {shown} REAL, hall TEXT);\nWhat is the total {name} of branch {task}?",
             exec_error=f"no such column: {name}" if is_failed else None,
         ), is_failed  # fmt: skip
+
+
+@each({
+    "name": (lambda: queried("amount", "amount"), "an error says that there is no `amount`, which its prompt gives"),
+    "sign": (lambda: declined("\u2019", rejected=True), 'its text has \u2019: "I can\u2019t help with this request, number 0."'),
+})  # fmt: skip
+def test_sentence_of_a_task_says_what_its_row_shows(diagnose: Diagnose, case: tuple[Callable[[], Made], str]) -> None:
+    make, words = case
+    assert words in next(entry.mechanism for entry in diagnose(make()[0]).report.attributions if entry.task == "0")
 
 
 # ---- One line for each claim -----------------------------------------------------------------------
@@ -484,6 +455,7 @@ PROVED = {
     "options in another order than the key": (lambda: options(True), "verifier TI alarm", "source.true_option"),
     "sign that the check does not know": (lambda: declined("\u2019", rejected=True), "verifier TI", "\u2019"),
     "answer beyond what is graded": (lambda: late(300), "verifier TI", "beginning"),
+    "path that the test needs and the prompt never gives": (lambda: failing(ledgers(False)), "verifier TI alarm", "ledger.csv"),
     "name that the prompt gives": (lambda: queried("amount", "amount"), "verifier TI", "`amount`"),
 }  # fmt: skip
 INNOCENT = {
@@ -503,6 +475,7 @@ INNOCENT = {
     "other words with the sign": lambda: edited(
         declined("\u2019", rejected=True), lambda task, text: f"Here\u2019s how one does it: step {task}."
     ),
+    "a path that the prompt gives": lambda: ledgers(True),
     "a name of the model's own": lambda: queried("amount", "total_due"),
     "an answer that is decided against": lambda: edited(
         late(300), lambda task, text: f"{text} No: on second thoughts that was another volume," + " and I went back" * 20 + "."

@@ -100,11 +100,7 @@ def make_rollouts(
 
 
 def make_coverage(
-    rollouts: Rollouts,
-    *,
-    failed: Sequence[tuple[str, int]] = (),
-    lost: Sequence[tuple[str, int]] = (),
-    **others: Any,
+    rollouts: Rollouts, *, failed: Sequence[tuple[str, int]] = (), lost: Sequence[tuple[str, int]] = (), **others: Any
 ) -> Coverage:
     """What was expected: the keys of the rows, and the failed and lost ones."""
     keys = [rollouts.task_keys[code] for code in rollouts.task]
@@ -115,25 +111,12 @@ def make_coverage(
     expected = Counter(key for key, _ in {*row_keys, *failed, *lost})
     repeats = Counter(expected.values()).most_common(1)
     duplicates = len(row_keys) - len(set(row_keys))
+    by_task = {name: np.array([n[key] for key in rollouts.task_keys], np.int64) for name, n in (("expected", expected), ("missing", missing))}
+    counts = {"identical_duplicates": 0, "superseded": 0, "unnumbered_copies": 0, "unexpected": 0}
     return Coverage(**{
-        "expected_from": "materialized inputs",
-        "expected": sum(expected.values()),
-        "scored": len(scored),
-        "failed": len(failed),
-        "masked": len(masked),
-        "lost": len(lost),
-        "duplicates": duplicates,
-        "identical_duplicates": 0,
-        "superseded": 0,
-        "unnumbered_copies": 0,
-        "unexpected": 0,
-        "repeats": repeats[0][0] if repeats else 0,
-        "expected_per_task": np.array([expected[key] for key in rollouts.task_keys], np.int64),
-        "missing_per_task": np.array([missing[key] for key in rollouts.task_keys], np.int64),
-        "failed_keys": tuple(failed),
-        "failed_classes": ("judge_failed",) * len(failed),
-        "lost_keys": tuple(lost),
-        "masked_keys": tuple(masked),
-        "duplicate_keys": tuple(sorted(key for key, n in Counter(row_keys).items() if n > 1)),
-        **others,
-    })
+        "expected_from": "materialized inputs", "expected": sum(expected.values()), "scored": len(scored), "failed": len(failed),
+        "masked": len(masked), "lost": len(lost), "duplicates": duplicates, "repeats": repeats[0][0] if repeats else 0, **counts,
+        **{f"{name}_per_task": column for name, column in by_task.items()},
+        "failed_keys": tuple(failed), "failed_classes": ("judge_failed",) * len(failed), "lost_keys": tuple(lost),
+        "masked_keys": tuple(masked), "duplicate_keys": tuple(sorted(key for key, n in Counter(row_keys).items() if n > 1)), **others,
+    })  # fmt: skip

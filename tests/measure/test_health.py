@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from blade.measure.health import health, share
 from blade.measure.scoring import scoring
 from blade.model import Evidence, Health, Level
+from tests.case_tables import cases, tables
 from tests.measure.builders import F1_A, make_coverage, make_rollouts
 
 SOUND = {str(i): [1.0, 0.0] for i in range(20)}
@@ -32,9 +31,6 @@ def some(n: int, of: int = ROWS) -> list[bool]:
     return [i < n for i in range(of)]
 
 
-CASES = yaml.safe_load(Path(__file__).with_name("health_cases.yaml").read_text(encoding="utf-8"))
-
-
 def columns_of(case: dict[str, Any]) -> dict[str, Any]:
     """The columns as written, or so many of the first rows: masked, empty, truncated, ended on a call, on reasoning up to there."""
     first = case.get("first", {})
@@ -54,7 +50,7 @@ def shown(flag: Health, part: str) -> Any:
     }.get(part, getattr(flag, part, None))  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", tables(__file__, "health_cases.yaml"), ids=lambda case: case["name"])
 def test_flags(case: dict[str, Any]) -> None:
     rewards = {"F1_A": F1_A, "SOUND": SOUND}[case["rewards"]] if isinstance(case["rewards"], str) else case["rewards"]
     missing = {
@@ -73,30 +69,17 @@ def test_flags(case: dict[str, Any]) -> None:
                 assert result == (pytest.approx(value) if isinstance(value, float) else value)
 
 
-def numbered(*absent: int, first: int = 0, n: int = 60, expected_from: str = "inferred: tasks x modal repeats") -> Health | None:
-    """The flag of a run whose tasks are numbered, some of them left out."""
-    rewards = {str(task): [1.0, 0.0] for task in range(first, first + n) if task not in absent}
-    return flags(rewards, {"expected_from": expected_from}).get("absent_tasks")
-
-
-@pytest.mark.parametrize("first", [0, 1])
-def test_a_gap_in_the_numbers_of_tasks_is_told(first: int) -> None:
-    found = numbered(17, 41, first=first)
-    assert found is not None
-    assert found.level is Level.WARNING
-    assert found.text == "No row has the task index 17, 41: 2 of 60 tasks may be missing altogether and not counted."
-    assert (found.value, found.n) == (pytest.approx(2 / 60), 60)
-
-
-def test_tasks_that_were_chosen_or_are_listed_have_no_gap() -> None:
-    assert numbered() is None
-    assert numbered(10, 20, 30, 40) is None  # more than one in twenty: somebody's choice
-    assert numbered(17, first=2) is None  # a part of a longer list
-    assert numbered(5, n=20) is None  # 19 tasks are few
-    assert numbered(5, n=21) is not None
-    assert numbered(17, expected_from="materialized inputs") is None
-    named = {f"desk-{task}": [1.0, 0.0] for task in range(60) if task != 17}
-    assert "absent_tasks" not in flags(named, {"expected_from": "inferred: tasks x modal repeats"})
+@pytest.mark.parametrize("case", cases(__file__, "gaps"))
+def test_a_gap_in_the_numbers_of_tasks_is_told(case: dict[str, Any]) -> None:
+    first, absent = case.get("first", 0), case.get("absent", [])
+    numbers = (task for task in range(first, first + case.get("n", 60)) if task not in absent)
+    rewards = {f"{case.get('prefix', '')}{task}": [1.0, 0.0] for task in numbers}
+    flag = flags(rewards, {"expected_from": case.get("expected_from", "inferred: tasks x modal repeats")}).get("absent_tasks")
+    assert (flag is not None) == case["expect"]
+    if flag is not None and len(absent) == 2:
+        assert flag.level is Level.WARNING
+        assert flag.text == "No row has the task index 17, 41: 2 of 60 tasks may be missing altogether and not counted."
+        assert (flag.value, flag.n) == (pytest.approx(2 / 60), 60)
 
 
 def test_missing_rows_that_matter() -> None:
@@ -121,16 +104,6 @@ def test_rows_that_cannot_be_quoted_are_passed_over() -> None:
     assert asked == [0, 1, 2, 3, 4], "no row is opened that is not needed"
 
 
-@pytest.mark.parametrize(
-    ("part", "whole", "text"),
-    [
-        (0, 40, "0 of 40 rows (0%)"),
-        (40, 40, "40 of 40 rows (100%)"),
-        (3, 40, "3 of 40 rows (7.5%)"),
-        (1, 100_000, "1 of 100,000 rows (<0.1%)"),
-        (99_999, 100_000, "99,999 of 100,000 rows (>99.9%)"),
-        (0, 0, "0 of 0 rows"),
-    ],
-)
+@pytest.mark.parametrize(("part", "whole", "text"), cases(__file__, "shares"))
 def test_shares_are_exact_at_the_ends(part: int, whole: int, text: str) -> None:
     assert share(part, whole) == text

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 
 from blade.measure.outcome_rates import effort, ks_up_to, majority, measures
 from blade.measure.scoring import scoring
 from blade.model import Benchmark, Measure
+from tests.case_tables import cases, tables
 from tests.measure.builders import F1_A, TAU_AIRLINE, make_coverage, make_rollouts
 
 
@@ -26,11 +25,10 @@ def measured(rewards: Any, threshold: float | None = None, missing: Any = None, 
     return dict(zip(keys, found, strict=True))
 
 
-CASES = yaml.safe_load(Path(__file__).with_name("outcome_cases.yaml").read_text(encoding="utf-8"))
 NAMED = {"F1_A": F1_A, "TAU_AIRLINE": TAU_AIRLINE}
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+@pytest.mark.parametrize("case", tables(__file__, "outcome_cases.yaml"), ids=lambda case: case["name"])
 def test_measures(case: dict[str, Any]) -> None:
     rewards = NAMED[case["rewards"]] if isinstance(case["rewards"], str) else case["rewards"]
     missing = {name: [tuple(key) for key in keys] for name, keys in case.get("missing", {}).items()}
@@ -123,33 +121,11 @@ def test_votes_that_would_take_minutes_are_named_and_left_out() -> None:
     assert found[600].n == 40, "the vote of all rows is a mere count"
 
 
-NAN = float("nan")
-
-
-def efforts(rewards: Any, **columns: Any) -> dict[tuple[str, str | None], Measure]:
-    rollouts = make_rollouts(rewards, **columns)
-    return {(each.name, each.slice): each for each in effort(rollouts, scoring(rollouts, None))}
-
-
-def test_mean_and_median_over_rows_that_report() -> None:
-    found = efforts({"a": [1, 1, 0, 0]}, output_tokens=[10.0, 20.0, 90.0, NAN], errored=[False, False, False, True])
-    assert (found["output_tokens", "all"].value, found["output_tokens", "all"].n) == (40.0, 3)
-    assert found["output_tokens_median", "all"].value == 20.0
-    assert found["output_tokens", "passed"].value == 15.0
-    assert found["output_tokens", "failed"].value == 90.0
-    nothing = found["output_tokens", "errored"]
-    assert (nothing.value, nothing.n) == (None, 0)
-    assert found["output_tokens", "all"].unit == "rows"
-    assert found["output_tokens", "all"].low is None
-    assert found["output_tokens", "all"].method == "mean over rows that report it"
-
-
-def test_nothing_where_no_row_reports() -> None:
-    found = efforts({"a": [1, 0]})
-    assert {name for name, _ in found} == {"turns", "turns_median", "items", "items_median"}
-
-
-def test_masked_rows_and_missing_pass_rates() -> None:
-    found = efforts({"a": [-1, 5, 9]}, wall_s=[1.0, 3.0, 50.0], masked=[False, False, True])
-    assert found["wall_s", "all"].value == 2.0
-    assert {label for _, label in found} == {"all"}
+@pytest.mark.parametrize("case", cases(__file__, "efforts"))
+def test_effort_over_rows_that_report(case: dict[str, Any]) -> None:
+    rollouts = make_rollouts(case["rewards"], **case.get("columns", {}))
+    result = {f"{each.name} {each.slice}": each for each in effort(rollouts, scoring(rollouts, None))}
+    for name, parts in case.get("expect", {}).items():
+        assert {part: getattr(result[name], part) for part in parts} == parts
+    names, labels = (sorted({getattr(each, part) for each in result.values()}) for part in ("name", "slice"))
+    assert (names, labels) == (case.get("names", names), case.get("labels", labels))

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from blade.measure.reconciliation import UNEXPLAINED, compared
 from blade.measure.scoring import scoring
 from blade.model import ReportedNumber
+from tests.case_tables import tables
 from tests.measure.builders import F1_A, make_coverage, make_rollouts
 
-CASES = yaml.safe_load(Path(__file__).with_name("reconciliation_cases.yaml").read_text(encoding="utf-8"))
 UNDEFINED = "not recomputed: BLADE has no definition of this name"
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['name']} {case['value']}")
+@pytest.mark.parametrize("case", tables(__file__, "reconciliation_cases.yaml"), ids=lambda case: f"{case['name']} {case['value']}")
 def test_a_reported_number_beside_ours(case: dict[str, Any]) -> None:
     rewards = F1_A if case["rewards"] == "F1_A" else case["rewards"]
     columns: dict[str, Any] = {}

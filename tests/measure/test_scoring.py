@@ -8,6 +8,7 @@ import pytest
 
 from blade.measure.scoring import Scoring, buckets, outcomes, scoring, task_results
 from blade.model import Buckets, Outcome, RewardKind, TaskResult
+from tests.case_tables import cases
 from tests.measure.builders import F1_A, make_coverage, make_rollouts
 
 
@@ -15,28 +16,9 @@ def scored(rewards: dict[str, list[float | None]], threshold: float | None = Non
     return scoring(make_rollouts(rewards), threshold)
 
 
-@pytest.mark.parametrize(
-    ("rewards", "kind"),
-    [
-        ([0, 1, 1], RewardKind.BINARY),
-        ([0, 1 - 2e-16, 1], RewardKind.BINARY),
-        ([0.5], RewardKind.ORDINAL),
-        ([1], RewardKind.BINARY),
-        ([0, 0.2, 0.4, 0.6, 0.8, 1], RewardKind.ORDINAL),
-        ([0, 0.1, 0.2, 0.4, 0.6, 0.8, 1], RewardKind.CONTINUOUS),
-        ([0, 1, 1 + 1e-10], RewardKind.BINARY),
-        ([0, 1, 1.001], RewardKind.UNBOUNDED),
-        ([-1, 0, 1], RewardKind.UNBOUNDED),
-        ([-1, -1], RewardKind.UNBOUNDED),
-        ([0, 0], RewardKind.CONSTANT),
-        ([1, 1], RewardKind.CONSTANT),
-        ([0.0571, 0.0571], RewardKind.CONSTANT),
-        ([None, None], RewardKind.BINARY),
-        ([], RewardKind.BINARY),
-    ],
-)
-def test_kind_of_rewards(rewards: list[float | None], kind: RewardKind) -> None:
-    assert scored({"a": rewards}).reward_kind is kind
+@pytest.mark.parametrize(("rewards", "kind"), cases(__file__, "kinds"))
+def test_kind_of_rewards(rewards: list[float | None], kind: str) -> None:
+    assert scored({"a": rewards}).reward_kind is RewardKind(kind)
 
 
 def test_kind_looks_past_the_first_rows() -> None:
@@ -44,21 +26,7 @@ def test_kind_looks_past_the_first_rows() -> None:
     assert scored({"a": rewards}).reward_kind is RewardKind.CONTINUOUS
 
 
-@pytest.mark.parametrize(
-    ("rewards", "threshold", "has_pass_rate", "score_name", "score"),
-    [
-        ([0, 1, 1, 1], None, True, "pass_at_1", 0.75),
-        ([0, 0], None, True, "pass_at_1", 0.0),
-        ([1, 1], None, True, "pass_at_1", 1.0),
-        ([0.0571, 0.0571], None, False, "mean_reward", 0.0571),
-        ([0.0571, 0.0571], 0.05, True, "pass_at_1", 1.0),
-        ([-1, 0, 1, 1], None, False, "mean_reward", 0.25),
-        ([-1, 0, 1, 1], 1, True, "pass_at_1", 0.5),
-        ([0, 10, 4, 2], 4, True, "pass_at_1", 0.5),
-        ([0.1, 0.4, 0.7], None, True, "mean_reward", 0.4),
-        ([0.1, 0.4, 0.7], 0.4, True, "pass_at_1", 2 / 3),
-    ],
-)
+@pytest.mark.parametrize(("rewards", "threshold", "has_pass_rate", "score_name", "score"), cases(__file__, "scores"))
 def test_which_number_is_the_score(
     rewards: list[float | None], threshold: float | None, has_pass_rate: bool, score_name: str, score: float
 ) -> None:
@@ -70,61 +38,23 @@ def test_which_number_is_the_score(
 
 
 def test_five_percent_at_one_make_a_pass_rate() -> None:
-    below: list[float | None] = [0.5] * 96 + [1.0] * 4
-    enough: list[float | None] = [0.5] * 95 + [1.0] * 5
-    assert scored({"a": below}).score_name == "mean_reward"
-    assert scored({"a": enough}).score_name == "pass_at_1"
-    assert scored({"a": enough}).score == pytest.approx(0.05)
+    below, enough = (scored({"a": [0.5] * (100 - n) + [1.0] * n}) for n in (4, 5))
+    assert (below.score_name, enough.score_name, enough.score) == ("mean_reward", "pass_at_1", pytest.approx(0.05))
 
 
-@pytest.mark.parametrize(
-    ("reward", "passes"), [(1.0, True), (0.9999999999, True), (0.9999999999999998, True), (0.99999999, False)]
-)
-def test_a_row_passes_within_the_tolerance(reward: float, passes: bool) -> None:
-    assert scored({"a": [reward, 0.0]}).c.tolist() == [int(passes)]
+@pytest.mark.parametrize("case", cases(__file__, "scored"), ids=lambda case: str(case["rewards"]))
+def test_what_counts_and_passes(case: dict[str, Any]) -> None:
+    columns = {"masked": case["masked"]} if "masked" in case else {}
+    result = scoring(make_rollouts(case["rewards"], **columns), None)
+    for name, value in case["expect"].items():
+        part = getattr(result, name)
+        assert (part.tolist() if isinstance(value, list) else part) == value, name
 
 
-def test_a_null_reward_counts_and_does_not_pass() -> None:
-    found = scored({"a": [1.0, None], "b": [None]})
-    assert found.n.tolist() == [2, 1]
-    assert found.c.tolist() == [1, 0]
-    assert found.score == pytest.approx(0.25)
-    assert found.unscored.tolist() == [False, True, True]
-
-
-def test_masked_rows_are_in_no_count() -> None:
-    rollouts = make_rollouts({"a": [1.0, 0.0], "b": [7.0]}, masked=[False, False, True])
-    found = scoring(rollouts, None)
-    assert found.tasks.tolist() == [0]
-    assert found.reward_kind is RewardKind.BINARY, "the masked reward of 7 is no measurement"
-
-
-def test_outcomes() -> None:
-    rollouts = make_rollouts(
-        {"a": [1.0, 0.0, 0.0, 0.0, None, 1.0, 1.0]},
-        errored=[True, False, True, True, True, False, False],
-        timed_out=[False, False, False, True, False, False, False],
-        masked=[False, False, False, False, False, True, False],
-    )
-    assert outcomes(rollouts, scoring(rollouts, None)).tolist() == [
-        Outcome.PASSED,
-        Outcome.FAILED,
-        Outcome.ERRORED,
-        Outcome.TIMED_OUT,
-        Outcome.MALFORMED,
-        Outcome.MASKED,
-        Outcome.PASSED,
-    ]
-
-
-def test_without_a_pass_rate_nothing_passes_or_fails() -> None:
-    rollouts = make_rollouts(
-        {"a": [-1.0, 5.0, 0.0, None, 2.0]},
-        errored=[False, False, True, False, False],
-        masked=[False, False, False, False, True],
-    )
-    found = outcomes(rollouts, scoring(rollouts, None)).tolist()
-    assert found == [None, None, Outcome.ERRORED, Outcome.MALFORMED, Outcome.MASKED]
+@pytest.mark.parametrize("case", cases(__file__, "outcomes"))
+def test_outcome_of_every_row(case: dict[str, Any]) -> None:
+    rollouts = make_rollouts(case["rewards"], **case["columns"])
+    assert outcomes(rollouts, scoring(rollouts, None)).tolist() == [name and Outcome(name) for name in case["outcomes"]]
 
 
 def results(rewards: Any, missing: Any = None, **columns: Any) -> tuple[dict[str, TaskResult], Buckets]:

@@ -141,9 +141,6 @@ def test_waiting_grows_and_is_bounded() -> None:
     assert [patience.wait(4, None), patience.wait(1, 7.0), patience.wait(1, 11.0)] == [None, 7.0, None]
 
 
-# ---- What was paid for is not asked again -----------------------------------------------------------
-
-
 # ---- The cache ---------------------------------------------------------------------------------------
 
 

@@ -20,7 +20,7 @@ from markdown_it import MarkdownIt
 
 from blade import hostile, pipeline
 from blade.check import checked, world_for
-from blade.cli.check import read_report
+from blade.check.json_reports import read_report
 from blade.model import Report
 from blade.model.conclusions import CONTRADICTED, UNVERIFIABLE
 from blade.pipeline import comparing

@@ -183,8 +183,6 @@ def test_it_leaves_out_what_the_report_alone_needs(drafted: str, blade: Blade, p
 # ---- The skill of one benchmark: filled from the rows -----------------------------------------------
 
 
-
-
 @pytest.fixture
 def written(here: Path, blade: Blade) -> str:
     said = blade("skill", "new", "--run", "first", "--run", "second")

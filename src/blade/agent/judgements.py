@@ -240,7 +240,6 @@ class Withdrawn(msgspec.Struct, frozen=True):
     at: str
 
 
-
 def append(path: Path, lines: Sequence[Judgement | Withdrawn]) -> None:
     """Add all of the lines or none; what is an author's last word on its task already is not said again."""
     try:
@@ -300,7 +299,6 @@ def _read(content: bytes) -> tuple[tuple[Judgement, ...], int]:
             except msgspec.DecodeError:
                 bad += 1
     return tuple(judgements.values()), bad
-
 
 
 def standing(judgements: Iterable[Judgement]) -> dict[str, tuple[Judgement, ...]]:

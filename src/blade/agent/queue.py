@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 
-import msgspec
-
 from blade.model import Attribution, Cause, Confidence, TaskResult, Waiting
 
 PRICED = 2000  # tasks whose dossiers are priced at most: of more, those with the most at stake
@@ -16,24 +14,22 @@ WRONG = {Confidence.PROVED: 0.1, Confidence.LIKELY: 0.3, Confidence.UNSURE: 0.7}
 WRONG_UNDETERMINED = 1.0  # a task without a cause has everything to gain from being read
 
 
-class Worth(msgspec.Struct, frozen=True):
-    """What reading a task could set right."""
-
-    attribution: Attribution
-    value: float
-    reason: str
-    is_settled: bool = False  # somebody judged it, and nobody disagreed: it need not be read again
-
-
-def worth(attribution: Attribution) -> Worth:
+def worth(attribution: Attribution) -> float:
     """Weigh the lost points of a task by how often labels like its own are wrong."""
-    value = attribution.lost * wrong(attribution)
+    return attribution.lost * wrong(attribution)
+
+
+def is_settled(attribution: Attribution) -> bool:
+    """Whether somebody judged it, and nobody disagreed: it need not be read again."""
+    return bool(attribution.judged_by) and not attribution.disputed
+
+
+def reason(attribution: Attribution) -> str:
+    """Say why reading a task may be worth its tokens."""
     if attribution.judged_by:
-        reason = "judged, and the judges disagree" if attribution.disputed else "judged"
-        return Worth(attribution, value, reason, not attribution.disputed)
+        return "judged, and the judges disagree" if attribution.disputed else "judged"
     is_open = attribution.cause is Cause.UNDETERMINED
-    label = "no cause is shown" if is_open else f"label {attribution.confidence.value}"
-    return Worth(attribution, value, f"{label}: {attribution.mode}")
+    return f"{'no cause is shown' if is_open else f'label {attribution.confidence.value}'}: {attribution.mode}"
 
 
 def wrong(attribution: Attribution) -> float:
@@ -44,7 +40,7 @@ def wrong(attribution: Attribution) -> float:
 
 
 def queue(
-    worths: Sequence[Worth], tasks: dict[str, TaskResult], tokens: Callable[[str], int], most: int | None
+    attributions: Sequence[Attribution], tasks: dict[str, TaskResult], tokens: Callable[[str], int], most: int | None
 ) -> tuple[Waiting, ...]:
     """Rank the tasks by value for a token of their dossiers, best first.
 
@@ -52,17 +48,17 @@ def queue(
     Of a very large run only the tasks with the most at stake are priced unless all are asked for.
     """
     # the most valuable first; those that are worth the same in the order of the report
-    waiting = sorted((stake for stake in worths if stake.value > 0), key=lambda stake: -stake.value)
+    waiting = sorted((entry for entry in attributions if worth(entry) > 0), key=worth, reverse=True)
     waiting = waiting if most is None else waiting[: max(PRICED, most)]
     best: list[tuple[float, int, Waiting]] = []
-    for place, stake in enumerate(waiting):
-        if most is not None and len(best) >= most and stake.value / FLOOR <= best[0][0]:
+    for place, entry in enumerate(waiting):
+        if most is not None and len(best) >= most and worth(entry) / FLOOR <= best[0][0]:
             break
-        entry, task = stake.attribution, tasks.get(stake.attribution.task)
+        task = tasks.get(entry.task)
         name, bucket = (task.task_name, task.bucket) if task is not None else (entry.task, None)
         candidate = Waiting(
-            entry.run, entry.task, name, bucket, entry.cause, entry.confidence, entry.lost, stake.value,
-            tokens(entry.task), stake.reason,
+            entry.run, entry.task, name, bucket, entry.cause, entry.confidence, entry.lost, worth(entry),
+            tokens(entry.task), reason(entry),
         )  # fmt: skip
         heappush(best, (per_token(candidate), -place, candidate))
         if most is not None and len(best) > most:

@@ -33,8 +33,6 @@ from blade.targets import append_whole, locked
 if TYPE_CHECKING:
     from yarl import URL
 
-    from blade.endpoint.client import Client
-
 LABEL, NAME, EXPLAIN, ASK = KINDS = ("label", "name", "explain", "ask")
 UNDETERMINED = Cause.UNDETERMINED.value
 PROMPTS = Path(__file__).with_name("prompts.yaml")
@@ -65,10 +63,6 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     because: Annotated[str, msgspec.Meta(min_length=1, max_length=MOST_SAID)]
     evidence: Annotated[tuple[Cited, ...], msgspec.Meta(max_length=MOST_PLACES)]
     mode: Annotated[str, msgspec.Meta(max_length=MOST_NAMED)] = ""  # of a label: a name for what happened
-
-    @property
-    def is_undetermined(self) -> bool:
-        return self.answer == UNDETERMINED
 
 
 class Prompt(msgspec.Struct, frozen=True):
@@ -362,7 +356,6 @@ class Kept:
         return True
 
 
-
 # ---- The endpoint ------------------------------------------------------------------------------
 
 PUBLIC = "https://api.openai.com/v1"
@@ -390,11 +383,11 @@ class Endpoint:
         is_secret = len(key) >= _LONG or (len(key) >= _SHORT and any(sign.isdigit() for sign in key))
         self._secret = _spelled(key) if is_secret else None
 
-    def connected(self) -> AbstractAsyncContextManager[Client]:
+    def connected(self) -> AbstractAsyncContextManager[client.Client]:
         """The connections to it, open while the block lasts."""
         return client.connected(self._url, self._key, self._timeout, _FORM, most_body=_MOST_BODY)
 
-    async def ask(self, connection: Client, prompt: Prompt, turns: Turns, schema: dict[str, Any]) -> Reply:
+    async def ask(self, connection: client.Client, prompt: Prompt, turns: Turns, schema: dict[str, Any]) -> Reply:
         """One reply; a `Fault` says what went wrong in words that do not hold the key."""
         try:
             response = await connection.ask(lambda form: self._request(form, prompt, turns, schema))
@@ -535,7 +528,6 @@ class Stopped(msgspec.Struct, frozen=True):
     is_cap: bool = False
 
 
-
 class Asking:
     """One round of questions to one endpoint."""
 
@@ -562,7 +554,7 @@ class Asking:
         waiting = iter(enumerate(questions))  # in order, so that a cap cuts the tail
         turn = asyncio.Lock()
 
-        async def work(connection: Client) -> None:
+        async def work(connection: client.Client) -> None:
             while not self.stopped:
                 async with turn:
                     number, question = next(waiting, (-1, None))
@@ -594,7 +586,7 @@ class Asking:
             self.purse.settle(most, Usage())
         return not self.stopped
 
-    async def _result(self, connection: Client, question: Question) -> Result:
+    async def _result(self, connection: client.Client, question: Question) -> Result:
         """Ask, verify, and let the model correct itself once."""
         turns: list[tuple[str, str]] = []
         reasons: list[str] = []
@@ -640,7 +632,7 @@ class Asking:
             self._end.set()
 
     async def _call(
-        self, connection: Client, question: Question, turns: Turns
+        self, connection: client.Client, question: Question, turns: Turns
     ) -> tuple[Reply | str, Usage, int]:
         """A reply, or why none came, its cost, and the requests it took; the cost of the first is set aside."""
         most, spent = self._most(question, turns), Usage()

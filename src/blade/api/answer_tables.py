@@ -11,12 +11,15 @@ import msgspec
 
 from blade import hostile
 from blade.errors import UsageError
+from blade.pipeline import run_tables
+from blade.query import query_process
+from blade.report.report_json import values
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-not-found,import-untyped,unused-ignore]
     import polars  # type: ignore[import-not-found,unused-ignore]
 
-    from blade.api.loading import Loading
+    from blade.api.loaded_runs import Loading
 
 Row = TypeVar("Row", bound=msgspec.Struct)
 
@@ -148,8 +151,6 @@ def part(kind: type[Row], name: str, says: str) -> Callable[[Any], Table[Row]]:
 
 def to_dict(row: msgspec.Struct) -> dict[str, Any]:
     """One row as report.json writes it; what that does not have, by its fields."""
-    from blade.report.report_json import values
-
     written: dict[str, Any] = values(row)
     return written
 
@@ -225,9 +226,6 @@ class Result(msgspec.Struct, frozen=True):
 
 def queried(loading: Loading, names: tuple[str, ...], query: str) -> Result:
     """What a query over some runs gives; it runs in a process of its own, under limits."""
-    from blade.pipeline import run_tables
-    from blade.query import query_process
-
     chosen = [run for run in loading.session.loaded if run.name in names]
     ground = run_tables.ground_of(chosen, loading.threshold, loading.watcher, loading.session.report)
     outcome = query_process.raised(query_process.ask(ground, [query])[0])

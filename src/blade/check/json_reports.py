@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from blade.check.cited_numbers import Answers
 from blade.check.quotations import RowTexts, holds, squeezed
 from blade.check.report_ground import World
 from blade.check.row_ids import Address
-from blade.errors import BladeError, UsageError
+from blade.errors import BladeError, NothingToRead, Unreadable, UsageError
 from blade.model.conclusions import CONTRADICTED, SUPPORTED, UNVERIFIABLE, Finding
 from blade.model.measurements import PLACEHOLDER
 from blade.query.citations import in_words
@@ -56,7 +57,6 @@ def _claims(data: dict[str, Any], text: str, world: World) -> Iterator[Finding]:
 
 
 def _claim(claim: dict[str, Any], line: int, answers: Answers) -> Finding:
-
     query, stated, printed = claim["query"], claim.get("value"), str(claim.get("text", ""))
     place = (line, (line,), f"claims {claim.get('id')}: {printed}", printed)
     try:
@@ -116,7 +116,7 @@ def _prose(data: Any, text: str, world: World | None, read: Reader) -> tuple[Fin
 _MARKED = re.compile(r"<!--c\d+-->")  # what a report of ours leaves behind a number
 
 
-def claims_file(path: Path) -> Path:
+def _claims_file(path: Path) -> Path:
     """Name the JSON file that belongs to a page."""
     return path.with_suffix(".json")
 
@@ -124,11 +124,42 @@ def claims_file(path: Path) -> Path:
 def with_claims(text: str, path: Path) -> str:
     """Add the queries of its claims to the text of the page at `path`, where they are beside it."""
     is_page = path.suffix == ".md" and _MARKED.search(text) is not None and "<!--blade claims" not in text
-    if not is_page or not claims_file(path).is_file():
+    if not is_page or not _claims_file(path).is_file():
         return text
     try:
-        claims = json.loads(claims_file(path).read_text(encoding="utf-8"))["claims"]
+        claims = json.loads(_claims_file(path).read_text(encoding="utf-8"))["claims"]
         lines = [f"{claim['id']} {escape_comment(claim['query'])}" for claim in claims]
     except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
         return text  # no report of ours
     return "\n".join([text.rstrip("\n"), "", "<!--blade claims", *lines, "-->", ""])
+
+
+def read_report(report: str, may_read: Callable[[str], bool] = lambda path: True) -> str:
+    """The text of a report file, or of standard input, with its claims where their file may be read."""
+    path = Path(report)
+    if path.is_dir():
+        raise NothingToRead(f"{report} is a folder", "name the report in it, such as report.md", "nothing-to-read")
+    try:
+        raw = sys.stdin.buffer.read() if report == "-" else path.read_bytes()
+    except FileNotFoundError as error:
+        raise NothingToRead(f"{report} does not exist", "check the path", "no-such-path") from error
+    except OSError as error:
+        raise _unreadable(f"cannot read {report}: {error.strerror}", "check its permissions") from error
+    if not raw.strip():
+        raise NothingToRead(f"{report} is empty", "give a report in Markdown or JSON", "nothing-to-read")
+    try:
+        text = raw.decode("utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise _unreadable(f"{report} is not text", "give a report in Markdown or JSON, in UTF-8") from error
+    if text.lstrip()[:15].lower().startswith(("<!doctype html", "<html")):
+        raise _unreadable(f"{report} is HTML, which is not read", "check report.md or report.json beside it")
+    if path.suffix == ".json":
+        try:
+            json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise _unreadable(f"{report} is not complete JSON", "it may be cut; write it again") from error
+    return with_claims(text, path) if may_read(str(_claims_file(path))) else text
+
+
+def _unreadable(message: str, hint: str) -> Unreadable:
+    return Unreadable(message, hint, "unreadable-file")

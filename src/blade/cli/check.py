@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
@@ -14,7 +13,7 @@ import click
 
 from blade.cli.options import ENDPOINT, THRESHOLD, force_option, json_option, output_option, threshold_option
 from blade.cli.output import Progress, exit_failed, files_of, refuse_existing, write_text
-from blade.errors import BladeError, NothingToRead, Unreadable, UsageError
+from blade.errors import BladeError, UsageError
 from blade.hostile import line, markdown_inline
 
 if TYPE_CHECKING:
@@ -59,6 +58,7 @@ def check(
     if output:
         refuse_existing(Path(output), force, [Path(report), *files_of((*runs, *more))])
     from blade.check import check_findings, checked, world_for
+    from blade.check.json_reports import read_report
 
     text = read_report(report)
     with Progress() as progress:
@@ -75,41 +75,6 @@ def check(
     if output:
         click.echo(f"Wrote {output}", err=as_json)
     exit_failed(check_findings.counts(findings)["contradicted"])
-
-
-def read_report(report: str) -> str:
-    """The text of a report file, or of standard input."""
-    path = Path(report)
-    if path.is_dir():
-        raise NothingToRead(
-            f"{report} is a folder", "name the report in it, such as report.md", "nothing-to-read"
-        )
-    try:
-        raw = sys.stdin.buffer.read() if report == "-" else path.read_bytes()
-    except FileNotFoundError as error:
-        raise NothingToRead(f"{report} does not exist", "check the path", "no-such-path") from error
-    except OSError as error:
-        raise _unreadable(f"cannot read {report}: {error.strerror}", "check its permissions") from error
-    if not raw.strip():
-        raise NothingToRead(f"{report} is empty", "give a report in Markdown or JSON", "nothing-to-read")
-    try:
-        text = raw.decode("utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise _unreadable(f"{report} is not text", "give a report in Markdown or JSON, in UTF-8") from error
-    if text.lstrip()[:15].lower().startswith(("<!doctype html", "<html")):
-        raise _unreadable(f"{report} is HTML, which is not read", "check report.md or report.json beside it")
-    if path.suffix == ".json":
-        try:
-            json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise _unreadable(f"{report} is not complete JSON", "it may be cut; write it again") from error
-    from blade.check.json_reports import with_claims
-
-    return with_claims(text, path)
-
-
-def _unreadable(message: str, hint: str) -> Unreadable:
-    return Unreadable(message, hint, "unreadable-file")
 
 
 def as_text(
@@ -270,10 +235,12 @@ def cite(
         raise UsageError("--in-place overwrites FILE itself", "leave out -o, or name a file", "usage")
     if output:
         refuse_existing(Path(output), force, [Path(file), *files_of(runs)])
-    text = read_report(file)
     from blade.check.cited_numbers import Answers
+    from blade.check.json_reports import read_report
     from blade.check.report_ground import world_for
     from blade.query.citations import PLACE, citations, filled
+
+    text = read_report(file)
 
     with Progress() as progress:
         world = world_for(text, runs, progress, pass_threshold)

@@ -43,7 +43,7 @@ def compare(
     from blade.compare.gate import markdown
     from blade.compare.gate_policy import read_policy
     from blade.pipeline import comparing
-    from blade.pipeline.trace_reading import Clock
+    from blade.pipeline.stages import Clock
     from blade.report import json_text, write
     from blade.report.comparison_screen import compare_text
 

@@ -48,7 +48,7 @@ def diagnose(
     from blade import pipeline
     from blade.formats.field_mapping import mapping_of
     from blade.pipeline.session import depends_on
-    from blade.pipeline.trace_reading import Clock
+    from blade.pipeline.stages import Clock
     from blade.report import first_page, json_text, write
     from blade.tables import cache
 

@@ -269,7 +269,6 @@ class Environments:
 
 
 def _completeness(wholes: Sequence[Whole]) -> list[str]:
-
     if not wholes:
         return ["Expected: unknown, since no shard has its _materialized_inputs.jsonl"]
     lines = []

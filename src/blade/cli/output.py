@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from blade.errors import EXIT_FAILED_GATE, Unreadable, UsageError
-from blade.hostile import line
+from blade.hostile import line, lines
 from blade.targets import refuse_link, refuse_taken
 
 if TYPE_CHECKING:
     from blade.pipeline import Loaded
-    from blade.pipeline.trace_reading import Clock
+    from blade.pipeline.stages import Clock
 
 Result = TypeVar("Result")
 OURS = frozenset(
@@ -137,8 +137,6 @@ class Progress:
 
     def start(self, what: str, total: int, unit: str = "bytes") -> None:
         """A new piece of work of `total` bytes, rows or the like; 0 if nobody knows."""
-        from blade.hostile import line
-
         self._close()
         self._what, self._total, self._done, self._unit = line(what, 60), total, 0, unit
         self._since, self._is_announced = time.monotonic(), False
@@ -153,8 +151,6 @@ class Progress:
 
     def notice(self, text: str) -> None:
         """Something the user should know."""
-        from blade.hostile import lines
-
         self._close()
         print(f"note: {lines(text)}", file=sys.stderr)
 

@@ -11,6 +11,7 @@ from blade.cli.options import ONLY, THRESHOLD, json_option
 from blade.cli.output import Progress
 from blade.errors import UsageError
 from blade.hostile import argument, command_line, line
+from blade.number_format import hundredths
 
 if TYPE_CHECKING:
     from blade.model import Waiting
@@ -83,17 +84,15 @@ def render(listing: Queue, run: str, only: str | None = None, threshold: float |
     for task in listing.waiting:
         entry = _entry(task)
         lines.append(
-            f"{line(task.task, 14):<14} {task.bucket or '':<10} {task.cause.value:<13} {_points(task.lost):>6} "
-            f"{task.confidence.value:<7} {_points(task.value):>6} {task.tokens:>6,} "
-            f"{_points(entry['value_per_1000_tokens']):>7}  {line(task.reason, 80)}"
+            f"{line(task.task, 14):<14} {task.bucket or '':<10} {task.cause.value:<13} {hundredths(task.lost):>6} "
+            f"{task.confidence.value:<7} {hundredths(task.value):>6} {task.tokens:>6,} "
+            f"{hundredths(entry['value_per_1000_tokens']):>7}  {line(task.reason, 80)}"
         )
     total, tokens = sum(task.value for task in listing.waiting), sum(task.tokens for task in listing.waiting)
-    lines += ["", f"total: {_points(total)} points of value for {tokens:,} tokens"]
+    lines += ["", f"total: {hundredths(total)} points of value for {tokens:,} tokens"]
     if all(argument(word) for word in (run, listing.waiting[0].task, only or run)):
         names = (run, listing.waiting[0].task)
         lines.append(f"read:  {command_line('show', names, dossier=True, run=only or None, pass_threshold=threshold)}")
     return "\n".join(lines)
 
 
-def _points(value: float) -> str:
-    return f"{100 * value:.2f}"

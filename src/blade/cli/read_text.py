@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from blade.agent.reader import EXPECTED_OUT, Price, Question, Result, Usage, answers, statuses
 from blade.hostile import line
+from blade.model import Agreement, Judgement
+from blade.pipeline.model_reading import Plan, Reading
 
-if TYPE_CHECKING:
-    from blade.agent.reader import Price, Question, Result, Usage
-    from blade.model import Agreement, Judgement
-    from blade.pipeline.model_reading import Plan, Reading
-
-    Recorded = tuple[Sequence[Judgement], list[str]] | None
+Recorded = tuple[Sequence[Judgement], list[str]] | None
 
 SCHEMA = "blade.agent.reader/1"
 _TITLES = {
@@ -26,8 +24,6 @@ _TITLES = {
 
 def _estimate(plan: Plan, limit: int) -> tuple[Usage, Usage]:
     """What the open questions will likely cost, and what they cost at most without a second try."""
-    from blade.agent.reader import EXPECTED_OUT, Usage
-
     tokens_in, n = sum(question.tokens for question in plan.open), len(plan.open)
     return Usage(tokens_in, n * min(EXPECTED_OUT, limit)), Usage(tokens_in, n * limit)
 
@@ -85,8 +81,6 @@ def dry_json(plan: Plan, price: Price | None, limit: int) -> str:
 
 def render(reading: Reading, recorded: Recorded = None) -> str:
     """The answers for a reader."""
-    from blade.agent.reader import statuses
-
     plan, counts = reading.plan, statuses(reading.results)
     n = counts["kept"] + counts["accepted"]
     lines = [f"{_TITLES[plan.kind]} of {line(plan.run, 80)} by {reading.by}: {n} of {len(reading.results)}"]
@@ -153,8 +147,6 @@ def _beside(result: Result, reading: Reading) -> str:
 
 
 def _counted(reading: Reading) -> list[str]:
-    from blade.agent.reader import answers
-
     tallied = answers(reading.results)
     n = sum(len(abouts) for _, abouts in tallied)
     lines = ["", f"Counted over {n} tasks with an answer, of {len(reading.results)} asked about"]
@@ -178,8 +170,6 @@ def _agreement(agreement: Agreement) -> list[str]:
 
 def as_json(reading: Reading, recorded: Recorded = None) -> str:
     """The same for a program."""
-    from blade.agent.reader import answers, statuses
-
     result_json: dict[str, Any] = {
         **_head(reading.plan),
         "counts": statuses(reading.results),

@@ -158,7 +158,9 @@ def _render_rollout(result: dict[str, Any], chars: int, is_whole: bool) -> list[
             left = len(result["steps"]) - number
             page += ["", f"… {left} more steps: --steps {step['index']}: continues, --chars 0 shows all"]
             break
-        shown = _render_step(step, chars)
+        texts = [f"(thinking) {step['reasoning']}"] if step.get("reasoning") else []
+        texts += [step["text"] or "(empty)"] if step["text"] or not texts else []
+        shown = ["", _heading(step), *(_indented(text, chars) for text in texts)]
         room -= sum(map(len, shown))
         page += shown
     return page
@@ -207,12 +209,6 @@ def _render_given(result: dict[str, Any], chars: int) -> list[str]:
 
 def _part(name: str, rows: list[str]) -> list[str]:
     return ["", name, *rows] if rows else []
-
-
-def _render_step(step: Told, chars: int) -> list[str]:
-    texts = [f"(thinking) {step['reasoning']}"] if step.get("reasoning") else []
-    texts += [step["text"] or "(empty)"] if step["text"] or not texts else []
-    return ["", _heading(step), *(_indented(text, chars) for text in texts)]
 
 
 def _heading(step: Told) -> str:

@@ -123,8 +123,7 @@ def new(name: str | None, runs: tuple[str, ...], output: str, pass_threshold: fl
 
     with Progress() as progress:
         opened = session(runs, progress, pass_threshold)
-        called, folder = skill_draft.folder_of(name, opened, Path(output))
-        skill_draft.refuse_written(folder, force)
+        called, folder = skill_draft.folder_of(name, opened, Path(output), force)
         try:
             path = skill_draft.write(called, folder, opened)
         except OSError as error:

@@ -213,7 +213,8 @@ def _attribution(
     of = f"{n} of its {total} rollouts" if total > 1 else "its rollout"
     if people.is_regrouped and total > 1:
         of = f"{n} of the {total} rollouts under this index, which have different prompts"
-    others = _others(groups, owner, [row for row in rows if owner[row] != best])
+    names = Counter(groups[int(owner[row])].name if owner[row] >= 0 else UNEXPLAINED for row in rows if owner[row] != best)
+    others = f" Other failures: {', '.join(f'{name} ({m:,})' for name, m in names.most_common())}." if names else ""
     if best < 0:
         row = people.rows[i]
         end = f' It ends: "{short(row.final, 120)}"' if row.final.strip() else ""
@@ -236,12 +237,6 @@ def _attribution(
         f"cause:{key}", people.run, key, group.id, _label(group, result, i), group.confidence, group.name, text, repeat, step, steps,
         (group.why_label,), group.against, quotes, lost,
     )  # fmt: skip
-
-
-def _others(groups: Sequence[model.Group], owner: np.ndarray, rows: list[int]) -> str:
-    """What the other failing rollouts of a task show, as a sentence."""
-    names = Counter(groups[int(owner[i])].name if owner[i] >= 0 else UNEXPLAINED for i in rows)
-    return f" Other failures: {', '.join(f'{name} ({n:,})' for name, n in names.most_common())}." if names else ""
 
 
 def _label(group: model.Group, result: Group, i: int) -> model.Cause:

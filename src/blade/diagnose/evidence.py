@@ -146,7 +146,7 @@ def _row(episode: Episode, actual: Mapping[str, Any], tools: set[str]) -> RowEvi
     steps = episode.trace.steps
     row = {**actual, **episode.trace.row} if actual else episode.trace.row
     flat = flatten(row)
-    prompt, request = _prompt(row), _request(row, steps)
+    prompt, request = _asked(row, steps)
     known = prompt.casefold()
     # the last thing that the model said, whatever came after it
     messages = ((step.text, step.index) for step in reversed(steps) if step.kind == "message" and step.text.strip())
@@ -308,12 +308,16 @@ def shape(value: str) -> str:
     return _WORDS.sub("a…", _LETTERS.sub("a", _DIGITS.sub("9", value)))[:40]
 
 
-def _request(row: Mapping[str, Any], steps: Sequence[Step]) -> str:
-    """Everything that the model was told: instructions, system and user messages, those within the rollout too."""
-    params, actual, items = _params(row)
-    texts = [text_of(item.get("content")) for item in items if item.get("role") is not None]
-    texts += [step.text for step in steps if step.kind == "user"]
-    return "\n".join([str(params.get("instructions") or ""), actual, *texts])
+def _asked(row: Mapping[str, Any], steps: Sequence[Step]) -> tuple[str, str]:
+    """What the user asks, all user messages of the request; and everything that the model was told, also within the rollout."""
+    params = row.get("responses_create_params")
+    params = params if isinstance(params, dict) else {}
+    content = params.get("input")
+    whole, items = (content, []) if isinstance(content, str) else ("", content if isinstance(content, list) else [])
+    texts = [(item.get("role"), text_of(item.get("content"))) for item in items if isinstance(item, dict) and item.get("role") is not None]
+    prompt = whole or "\n".join(text for role, text in texts if role == "user")
+    answers = [step.text for step in steps if step.kind == "user"]
+    return prompt, "\n".join([str(params.get("instructions") or ""), whole, *(text for _, text in texts), *answers])
 
 
 def _listed(output: str) -> tuple[int, int]:
@@ -536,21 +540,6 @@ def _submitted(episode: Episode) -> str:
     arguments = episode.calls[-1].arguments
     values = list(arguments.values()) if isinstance(arguments, dict) else []
     return str(values[0]) if len(values) == 1 and isinstance(values[0], str | int | float) else episode.calls[-1].raw
-
-
-def _prompt(row: Mapping[str, Any]) -> str:
-    """What the user asks: all user messages of the request."""
-    _, actual, items = _params(row)
-    return actual or "\n".join(text_of(item.get("content")) for item in items if item.get("role") == "user")
-
-
-def _params(row: Mapping[str, Any]) -> tuple[Mapping[str, Any], str, list[dict[str, Any]]]:
-    """The request of a row, and its input: as a text, or as items."""
-    params = row.get("responses_create_params")
-    params = params if isinstance(params, dict) else {}
-    actual = params.get("input")
-    items = [item for item in actual if isinstance(item, dict)] if isinstance(actual, list) else []
-    return params, actual if isinstance(actual, str) else "", items
 
 
 _GOLD_WORDS = frozenset("expected gold golden truth reference target solution label answer".split())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -59,7 +59,7 @@ def _is_idle(people: Population, tool: str, level: str) -> bool:
     """Whether rows that call a tool otherwise than expected pass about as often as all others, and it looks things up."""
     if events.what_it_does(tool, None, None, {}) != events.READ:
         return False
-    rows = people.where(lambda row: row.expected is not None and not _is_equal(row, (tool,)) and _differs(row, {tool: level}))
+    rows = people.where(lambda row: row.expected is not None and not _is_equal(row, (tool,)) and difference(row, {tool: level}))
     passes = int(people.passed[rows].sum())
     return passes > 0 and passes / int(rows.sum()) > 0.5 * float(people.passed.mean())
 
@@ -67,11 +67,6 @@ def _is_idle(people: Population, tool: str, level: str) -> bool:
 def _is_equal(row: RowEvidence, tools: Collection[str]) -> bool:
     """Whether the calls of some tools are the expected ones letter for letter, which holds at every level."""
     return [call for call in row.made if call[0] in tools] == [call for call in row.expected or () if call[0] in tools]
-
-
-def _differs(row: RowEvidence, graded: Mapping[str, str]) -> bool:
-    calls, due = acts_of(row, graded)
-    return calls != due
 
 
 def demanding(people: Population) -> Mask:
@@ -121,17 +116,18 @@ def adopt_golds(people: Population) -> None:
 def acts_of(row: RowEvidence, graded: Mapping[str, str]) -> tuple[Counter[Call], Counter[Call]]:
     """The graded calls that a row made, and those that it was to make, so that matching ones are equal."""
     due = Counter((tool, told(text, graded[tool])) for tool, text in row.expected or () if tool in graded)
-    calls: Counter[Call] = Counter()
-    open_ = due.copy()
-    for tool, text in row.made:
-        if tool not in graded:
-            continue
-        call = (tool, told(text, graded[tool]))
-        if graded[tool] == PARTS and open_[call] <= 0:
-            call = next((wanted for wanted in open_ if wanted[0] == tool and open_[wanted] > 0 and covers(text, wanted[1])), call)
-        open_[call] -= 1
-        calls[call] += 1
-    return calls, due
+    return Counter(call for _, call, _ in _matched(row, graded, due.copy())), due
+
+
+def _matched(row: RowEvidence, graded: Mapping[str, str], open_: Counter[Call]) -> Iterator[tuple[int, Call, bool]]:
+    """The graded calls that a row made, with their places, as the due ones that they match; and whether they match any."""
+    for place, (tool, text) in enumerate(row.made):
+        if tool in graded:
+            call = (tool, told(text, graded[tool]))
+            if graded[tool] == PARTS and open_[call] <= 0:
+                call = next((due for due in open_ if due[0] == tool and open_[due] > 0 and covers(text, due[1])), call)
+            open_[call] -= 1
+            yield place, call, open_[call] >= 0
 
 
 def told(arguments: str, level: str) -> str:
@@ -196,16 +192,8 @@ def mismatch(row: RowEvidence, graded: Mapping[str, str], only: str = "") -> int
     worked = [act for act in row.acts if not act.failed]
     if len(worked) != len(row.made):
         return None  # only the first and last acts of a long rollout are kept
-    for act, (tool, text) in zip(worked, row.made, strict=True):
-        if tool in graded:
-            call = tool, told(text, graded[tool])
-            others = [other for other in due if other[0] == tool and due[other] > 0] if graded[tool] == PARTS else []
-            wanted = call if due[call] > 0 else next((other for other in others if covers(text, other[1])), None)
-            if wanted is not None:
-                due[wanted] -= 1
-            elif only in ("", tool):
-                return act.step
-    return None
+    odd = (place for place, call, is_due in _matched(row, graded, due) if not is_due and only in ("", call[0]))
+    return next((worked[place].step for place in odd), None)
 
 
 # ---- The difference in words -----------------------------------------------------------------------

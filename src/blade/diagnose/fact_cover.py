@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from blade.diagnose.groups import Group
+from blade.diagnose.groups import Group, group
 from blade.diagnose.population import Ints, Mask, Population
 from blade.model import Gain
 from blade.stats.intervals import Z95, special, t_quantile
@@ -35,19 +35,25 @@ class Candidate:
     is_fault: bool = False  # wrong in itself, such as an error: it may be blamed where a kind of task never passes
 
 
+def candidate(
+    people: Population, kind: str, rows: Mask, order: int, facts: Callable[[Mask, Any], dict[str, Any]] = lambda rows, test: {}, *,
+    is_tested: bool = True, purity: float = 0.0, is_fault: bool = False, **how: Any,
+) -> Candidate:  # fmt: skip
+    """A fact with the card of its group; `facts` are what its sentences count among the rows that it explains."""
+    make = lambda claimed, test: group(kind, people, claimed, **how, **facts(claimed, test))  # noqa: E731
+    return Candidate(rows, make, order, is_tested, purity, is_fault)
+
+
 @dataclass
 class Contrast:
     """How rows with a fact pass beside rows without, in the same tasks where they repeat."""
 
     pass_with: float
     pass_without: float
-    n_with: int
-    n_without: int
     p: float
     is_within: bool  # within tasks
     rows: Mask  # failing rows it may claim
-    is_by_kind: bool = False  # not within tasks, but within kinds of task
-    scope: Mask | None = None  # the rows that were compared, where not all were
+    scope: Mask | None = None  # the rows that were compared: not all where it is within kinds of task
 
     @property
     def purity(self) -> float:
@@ -71,7 +77,7 @@ def _within_tasks(people: Population, rows: Mask, left: Mask, least: int, is_fau
     claimed = rows & left
     if not is_fault or people.passed[rows].any():
         claimed &= _free(people, rows, people.task)[people.task]
-    return Contrast(people.rate(yes), people.rate(no), int(yes.sum()), int(no.sum()), p, True, claimed)
+    return Contrast(people.rate(yes), people.rate(no), p, True, claimed)
 
 
 def _between_tasks(people: Population, rows: Mask, left: Mask, is_fault: bool) -> Contrast | None:
@@ -94,7 +100,7 @@ def _between_tasks(people: Population, rows: Mask, left: Mask, is_fault: bool) -
             claimed &= ((passes == 0) & (marked >= FOLLOWS * size) & (size >= 5))[people.kind]
         else:
             return None
-    return Contrast(people.rate(yes), people.rate(no), int(yes.sum()), int(no.sum()), crude, False, claimed, scope is not None, scope)
+    return Contrast(people.rate(yes), people.rate(no), crude, False, claimed, scope)
 
 
 def _free(people: Population, rows: Mask, strata: Ints) -> Mask:
@@ -117,8 +123,8 @@ def _stratified(people: Population, rows: Mask, used: Mask, strata: Ints) -> flo
 def cover(people: Population, candidates: Sequence[Candidate], left: Mask) -> list[Group]:
     """Few candidates that together explain the failing rows that are left."""
     distinct: dict[bytes, Candidate] = {}  # of candidates that hold for the same rows the one that is upstream
-    for candidate in sorted(candidates, key=lambda entry: entry.order):
-        distinct.setdefault(np.packbits(candidate.rows).tobytes(), candidate)
+    for entry in sorted(candidates, key=lambda entry: entry.order):
+        distinct.setdefault(np.packbits(entry.rows).tobytes(), entry)
     known = list(distinct.values())
     # equal facts are one test, and one that too few rows show or lack can prove nothing
     n_tests = max(sum(entry.is_tested and LEAST < entry.rows.sum() < people.n - LEAST for entry in known), 1)
@@ -126,19 +132,19 @@ def cover(people: Population, candidates: Sequence[Candidate], left: Mask) -> li
     rest = left.copy()
     total = int(left.sum())
     while len(groups) < MAX_GROUPS and rest.any():
-        scored = [(score, candidate) for candidate in known if (score := _scored(people, candidate, rest, total, n_tests)) is not None]
+        scored = [(score, entry) for entry in known if (score := _scored(people, entry, rest, total, n_tests)) is not None]
         if not scored:
             break
-        (_, claimed, test), candidate = max(scored, key=lambda pair: pair[0][0])
-        group = candidate.make(claimed, test)
-        group.consequences += _consequences(people, candidates, candidate, claimed, left)
+        (_, claimed, test), best = max(scored, key=lambda pair: pair[0][0])
+        proved = best.make(claimed, test)
+        proved.consequences += _consequences(people, candidates, best, claimed, left)
         # where kinds of task are compared, the passes of other kinds say nothing about these failures
-        shown = candidate.rows if test is None or test.scope is None else candidate.rows & test.scope
-        group.passed, group.matched, group.rows = int((people.passed & shown).sum()), shown, claimed
-        group.recount = candidate.make
-        groups.append(group)
+        shown = best.rows if test is None or test.scope is None else best.rows & test.scope
+        proved.passed, proved.matched, proved.rows = int((people.passed & shown).sum()), shown, claimed
+        proved.recount = best.make
+        groups.append(proved)
         rest &= ~claimed
-        known = [entry for entry in known if entry is not candidate]
+        known = [entry for entry in known if entry is not best]
     return groups
 
 
@@ -156,21 +162,21 @@ def _consequences(people: Population, candidates: Sequence[Candidate], chosen: C
 
 
 def _scored(
-    people: Population, candidate: Candidate, rest: Mask, total: int, n_tests: int
+    people: Population, fact: Candidate, rest: Mask, total: int, n_tests: int
 ) -> tuple[tuple[Any, ...], Mask, Contrast | None] | None:
-    """How good a candidate is for what is left: pure and large ones before all others."""
+    """How good a fact is for what is left: pure and large ones before all others."""
     test: Contrast | None = None
-    claimed, purity = candidate.rows & rest, 1 - people.rate(candidate.rows)
-    if claimed.sum() < (LEAST if candidate.is_tested else 1) or (not candidate.is_tested and purity < 0.9):
+    claimed, purity = fact.rows & rest, 1 - people.rate(fact.rows)
+    if claimed.sum() < (LEAST if fact.is_tested else 1) or (not fact.is_tested and purity < 0.9):
         return None
-    if candidate.is_tested:
-        test = contrast(people, candidate.rows, rest, is_fault=candidate.is_fault)
-        least = max(candidate.purity, IMPURE_WITHIN if test is not None and test.is_within else IMPURE)
+    if fact.is_tested:
+        test = contrast(people, fact.rows, rest, is_fault=fact.is_fault)
+        least = max(fact.purity, IMPURE_WITHIN if test is not None and test.is_within else IMPURE)
         if test is None or test.p * n_tests > LEVEL or test.purity < least or (test.rows & rest).sum() < LEAST:
             return None
         claimed, purity = test.rows & rest, test.purity
     is_pure = purity >= PURE and claimed.sum() >= PURE_SHARE * total
-    return (is_pure, float(people.lost[claimed].sum()) * purity, -candidate.order), claimed, test
+    return (is_pure, float(people.lost[claimed].sum()) * purity, -fact.order), claimed, test
 
 
 SPREAD = 0.95  # level of the interval of a gain
@@ -178,13 +184,13 @@ DRAWS = 2000
 CHOSEN = 0.05  # one-sided p on the half that chooses, from which the other half estimates
 
 
-def gain(people: Population, group: Group) -> Gain | None:
+def gain(people: Population, source: Group) -> Gain | None:
     """The gain with its interval; None where no task shows both, or where passes define the fact."""
-    if group.rung != "behaviour" or group.is_defined_by_passes or not people.has_repeats:
+    if source.rung != "behaviour" or source.is_defined_by_passes or not people.has_repeats:
         return None
     # rows that show the fact and that another group explains are neither with it nor free of it
-    affected = group.rows | (group.matched & people.passed)
-    used = affected | ~group.matched
+    affected = source.rows | (source.matched & people.passed)
+    used = affected | ~source.matched
     order, even = np.argsort(people.task, kind="stable"), people.none  # every second row of each task
     even[order] = (np.arange(people.n) - np.searchsorted(people.task[order], people.task[order])) % 2 == 0
     uses = [half & used for half, other in ((even, ~even), (~even, even)) if _is_chosen(people, affected, other & used)]
@@ -203,9 +209,9 @@ def gain(people: Population, group: Group) -> Gain | None:
     few = min(int(np.isfinite(gap).sum()) for gap, _ in parts)
     wider = float(t_quantile((1 + SPREAD) / 2, few - 1) / Z95 * np.sqrt(few / (few - 1))) if few >= 2 else 3.0
     low, high = total - wider * (total - low), total + wider * (high - total)
-    most = float(people.lost[group.rows].sum())  # no more can be won than these rows lose
+    most = float(people.lost[source.rows].sum())  # no more can be won than these rows lose
     if low >= most:  # resampling rows that never vary shows no width: the rule of three bounds what n passes in a row prove
-        n_free = int((~affected & used & np.isin(people.task, people.task[group.rows])).sum())
+        n_free = int((~affected & used & np.isin(people.task, people.task[source.rows])).sum())
         low = most * (1 - 3 / max(n_free, 4))
     return Gain(min(float(low), most), min(total, most), min(float(high), most), SPREAD)
 

@@ -47,14 +47,18 @@ class Flat(NamedTuple):
     tails: dict[str, str]  # dotted path of a long text -> its last lines as they are
     checks: dict[str, bool]  # name -> passed
 
+    def meet(self, name: str, passed: bool) -> None:
+        """Take a check; one that is stated twice passed only if both say so."""
+        self.checks[name] = self.checks.get(name, True) and passed
+
 
 def flatten(row: Mapping[str, Any]) -> Flat:
     """The fields, texts and checks of a row."""
     flat = Flat(list(_scalars(row)), {}, {}, {}, {})
     for path, value in flat.scalars:
-        _keep(path, value, flat.fields, flat.lines, flat.checks)
+        _keep(path, value, flat)
     flat.tails.update({path: (events.field_text(row, path) or "")[-TAIL:] for path in flat.lines})
-    _name_checks(flat.scalars, flat.checks)
+    _name_checks(flat)
     members = _members(flat.scalars)
     _status_objects(members, flat.checks)
     _pair_checks(members, flat.checks)
@@ -87,40 +91,40 @@ def _flat(path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
-def _keep(path: str, value: Any, fields: dict[str, Any], lines: dict[str, Any], checks: dict[str, bool]) -> None:
-    if len(fields) >= MAX_FIELDS:
+def _keep(path: str, value: Any, flat: Flat) -> None:
+    if len(flat.fields) >= MAX_FIELDS:
         return
     if isinstance(value, str):
         # a text without blanks is one word, such as an id, however long
         if len(value) <= (SHORT if " " in value else LONG_WORD) and "\n" not in value.strip():
-            fields[path] = value
+            flat.fields[path] = value
         else:
-            lines[path] = _templates(value)
-            _logged_checks(path, value, checks)
+            flat.lines[path] = _templates(value)
+            # the tests that a log reports; one that is reported twice passed only if both say so
+            for hit in islice(_TEST_LINE.finditer(value[-MAX_LOG:]), check_records.MAX_CHECKS):
+                name, phrase = hit["before"] or hit["behind"], (hit["after"] or hit["first"]).lower()
+                flat.meet(f"{path}: {name.rpartition('::')[2]}", phrase in ("passed", "pass", "ok"))
     elif isinstance(value, dict):
-        checks.update({f"{path}: {str(name)[:SHORT]}": met for name, met in list(value.items())[: check_records.MAX_CHECKS]})
+        flat.checks.update({f"{path}: {str(name)[:SHORT]}": met for name, met in list(value.items())[: check_records.MAX_CHECKS]})
     elif isinstance(value, list):
-        _keep_list(path, value, fields, lines, checks)
+        _keep_list(path, value, flat)
     elif value is None or isinstance(value, bool | int | float):
-        fields[path] = value
+        flat.fields[path] = value
 
 
-def _keep_list(path: str, value: list[Any], fields: dict[str, Any], lines: dict[str, Any], checks: dict[str, bool]) -> None:
+def _keep_list(path: str, value: list[Any], flat: Flat) -> None:
     if value and isinstance(value[0], dict) and {"role", "content"} <= value[0].keys():
         return  # another copy of the conversation
     for name, status, _ in list(check_records.of_list(value))[: check_records.MAX_CHECKS]:
         if status != check_records.OTHER:
             is_place = name.isdigit() and int(name) < len(value)  # not a number that must be said or found
-            full = f"{path}[{name}]" if is_place else f"{path}: {name}"
-            checks[full] = checks.get(full, True) and status == check_records.PASSED
+            flat.meet(f"{path}[{name}]" if is_place else f"{path}: {name}", status == check_records.PASSED)
     if all(isinstance(item, str | int | float | bool) or item is None for item in value):
         text = json.dumps(value, ensure_ascii=False)
         if len(text) <= SHORT:
-            fields[path] = text
+            flat.fields[path] = text
         elif all(isinstance(item, str) for item in value):
-            lines[path] = _templates("\n".join(value))
-    elif not value:
-        fields[path] = "[]"
+            flat.lines[path] = _templates("\n".join(value))
 
 
 def cut_call(row: Mapping[str, Any]) -> str:
@@ -182,30 +186,21 @@ _TEST_LINE = re.compile(
 MAX_LOG = 20_000  # characters at the end of a log in which tests are looked for
 
 
-def _logged_checks(path: str, text: str, checks: dict[str, bool]) -> None:
-    """Take the tests that a log reports as checks; one that is reported twice passed only if both say so."""
-    for hit in islice(_TEST_LINE.finditer(text[-MAX_LOG:]), check_records.MAX_CHECKS):
-        name, phrase = hit["before"] or hit["behind"], (hit["after"] or hit["first"]).lower()
-        full = f"{path}: {name.rpartition('::')[2]}"
-        checks[full] = checks.get(full, True) and phrase in ("passed", "pass", "ok")
-
-
 def _is_data(name: str) -> bool:
     """Whether the name of a member is a value itself rather than the name of a field."""
     return " " in name or name.replace(".", "").replace("-", "").isdigit() or len(name) > 30
 
 
-def _name_checks(scalars: list[tuple[str, Any]], checks: dict[str, bool]) -> None:
+def _name_checks(flat: Flat) -> None:
     """Name the entries of a list of truths by the list of texts beside it that is as long: instructions, say."""
-    for path, value in scalars:
+    for path, value in flat.scalars:
         if not isinstance(value, list) or not value or not all(isinstance(entry, bool) for entry in value):
             continue
         parent = path.rpartition(".")[0]
-        lists = (other for place, other in scalars if place != path and place.rpartition(".")[0] == parent and isinstance(other, list))
+        lists = (other for place, other in flat.scalars if place != path and place.rpartition(".")[0] == parent and isinstance(other, list))
         fitting = (names for names in lists if len(names) == len(value) and all(isinstance(name, str) for name in names))
         for name, passed in zip(next(fitting, ()), value, strict=False):
-            full = f"{path}: {name[:SHORT]}"
-            checks[full] = checks.get(full, True) and passed
+            flat.meet(f"{path}: {name[:SHORT]}", passed)
 
 
 def _templates(text: str) -> tuple[str, ...]:

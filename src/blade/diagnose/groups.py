@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from blade import hostile
 from blade.diagnose.evidence import Act, RowEvidence
 from blade.diagnose.population import Mask, Population
@@ -64,7 +66,9 @@ class Findings:
 
     def rest(self, rows: Mask) -> Mask:
         """The rows that none of its groups explains."""
-        return unclaimed(rows, self.groups)
+        for proved in self.groups:
+            rows = rows & ~proved.rows
+        return rows
 
 
 # ---- Places that many groups quote -----------------------------------------------------------------
@@ -88,9 +92,9 @@ def at_call(tool: str) -> Place:
     return at_act(lambda act: act.tool == tool)
 
 
-def in_field(path: str) -> Place:
-    """What a field holds."""
-    return lambda row: (path, str(row.fields.get(path, "")))
+def in_field(path: str, text: str | None = None) -> Place:
+    """What a field holds, or a text in it."""
+    return lambda row: (path, str(row.fields.get(path, "")) if text is None else text)
 
 
 PLACES: dict[str, Place] = {  # as the cards name them
@@ -120,9 +124,11 @@ def cards() -> Mapping[str, Any]:
 
 
 class _Sentences(string.Formatter):
-    """Numbers with their thousands; `{n:failure}` counts things, `{n:pass|passes}` those with a plural of their own."""
+    """Numbers with their thousands, texts up to a length; `{n:failure}` counts things, `{n:pass|passes}` with a plural of their own."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
+        if isinstance(value, str) and format_spec.isdigit():
+            return short(value, int(format_spec))
         if isinstance(value, int) and len(format_spec) > 2 and format_spec[0].isalpha():
             noun, _, plural = format_spec.partition("|")
             return count(value, noun, plural or None)
@@ -150,7 +156,8 @@ def _card(kind: str) -> tuple[str, Mapping[str, str]]:
 
 def group(
     kind: str, people: Population, rows: Mask, left: Mask | None = None, /, *, matched: Mask | None = None, path: str = "",
-    place: Place | None = None, detail: Detail | None = None, against: Iterable[str] = (), **facts: Any,
+    place: Place | None = None, blame: Place | None = None, detail: Detail | None = None, against: Iterable[str] = (),
+    label: str = "", confidence: str = "", **facts: Any,
 ) -> Group:  # fmt: skip
     """The group of a kind: of the rows that show its fact, those that are left to explain; `path` is the field that shows it.
 
@@ -165,21 +172,24 @@ def group(
         "passed": passed, "total": people.n, "with_these": int(people.passed.sum() + claimed.sum()), "path": path, **facts,
     }  # fmt: skip
     name, text, fix, why = (_filled(card[part], facts) for part in ("name", "text", "fix", "why"))
+    if detail is None and "detail" in card:
+        detail = lambda i: _filled(card["detail"], {**facts, "row": people.rows[i]})  # noqa: E731
     if place is None:
         place = (lambda row: (path, "")) if card.get("place") == "field" else PLACES[card.get("place", "none")]
     return Group(
-        rung=rung, kind=kind.partition(".")[2], label=card["label"], name=name, rows=claimed, text=text, fix=fix, why=why, passed=passed,
+        rung=rung, kind=kind.partition(".")[2], label=label or card["label"], name=name, rows=claimed, text=text, fix=fix, why=why,
         against=[*(_filled(doubt, facts) for doubt in card.get("against", ())), *against], matched=matched, detail=detail, place=place,
-        blame=PLACES["none"] if card.get("blame") == "none" else None, confidence=card.get("confidence", "likely"),
+        blame=PLACES["none"] if card.get("blame") == "none" else blame, confidence=confidence or card.get("confidence", "likely"),
+        passed=passed, tool=facts.get("tool", ""),
     )  # fmt: skip
 
 
-def warning(kind: str, people: Population, rows: Mask, /, **facts: Any) -> Trust:
-    """The warning of a kind about some rows, at the level that its card gives."""
+def warning(kind: str, people: Population, rows: Mask, /, *, level: str = "", **facts: Any) -> Trust:
+    """The warning of a kind about some rows, at the level that its card gives where none is said."""
     card = _card(kind)[1]
     facts = {"n": int(rows.sum()), "rate": people.rate(rows), "others": people.rate(~rows), "total": people.n, **facts}
     text, fix = (_filled(card.get(part, ""), facts) for part in ("text", "fix"))
-    return Trust(card.get("level", "warning"), card.get("label"), text, rows, fix)
+    return Trust(level or card.get("level", "warning"), card.get("label"), text, rows, fix)
 
 
 def sentence(kind: str, /, **facts: Any) -> str:
@@ -194,11 +204,10 @@ def doubt(people: Population, group: Group) -> Trust:
     return Trust("alarm" if is_alarm else "warning", group.label, group.text, group.rows, group.fix)
 
 
-def unclaimed(left: Mask, groups: Iterable[Group]) -> Mask:
-    """The rows that no group explains."""
-    for proved in groups:
-        left = left & ~proved.rows
-    return left
+def explained(people: Population, groups: Iterable[Group]) -> Mask:
+    """The rows that some group explains."""
+    rows: Mask = np.logical_or.reduce([people.none, *(proved.rows for proved in groups)])
+    return rows
 
 
 def ask_each(people: Population, left: Mask, makes: Iterable[Callable[..., Any]], *context: Any, doubted: bool = False) -> Findings:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 
 from blade.diagnose.expected_calls import adopt_golds
-from blade.diagnose.groups import Findings, Group, Trust, cards, group, in_field, unclaimed, warning
+from blade.diagnose.groups import Findings, Group, Trust, cards, explained, group, in_field, warning
 from blade.diagnose.population import Mask, Population, adopt_flags
 from blade.diagnose.reference import Reference, reference
 from blade.diagnose.rungs import (
@@ -46,7 +46,7 @@ class Diagnosis:
 
     @property
     def unexplained(self) -> Mask:
-        return unclaimed(self.people.failed, self.groups)
+        return self.people.failed & ~explained(self.people, self.groups)
 
 
 def nothing_to_explain(people: Population) -> Diagnosis:
@@ -112,9 +112,8 @@ RULES = tuple(msgspec.convert({"name": name, **entry}, Rule) for name, entry in 
 def ask_declared(people: Population, left: Mask, codes: Sequence[Code]) -> Findings:
     groups: list[Group] = []
     for code in codes:
-        rows = people.where(lambda row: row.fields.get(code.field) == code.equals) & unclaimed(left, groups)  # noqa: B023
+        rows = people.where(lambda row: row.fields.get(code.field) == code.equals) & left & ~explained(people, groups)  # noqa: B023
         if code.cause != "passed" and rows.any():
-            path, value = code.field, str(code.equals)
-            proved = group("declared.code", people, rows, path=path, value=value, mode=code.mode, place=in_field(path))
-            groups.append(replace(proved, label=code.cause))
+            facts: dict[str, Any] = {"path": code.field, "value": str(code.equals), "mode": code.mode, "label": code.cause}
+            groups.append(group("declared.code", people, rows, place=in_field(code.field), **facts))
     return Findings(groups)

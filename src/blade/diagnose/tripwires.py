@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 
 from blade.answers import value_of
 from blade.diagnose.expected_calls import ADOPTED, demanding, graded_tools, nothing_due
-from blade.diagnose.groups import Group, Trust, unclaimed, warning
+from blade.diagnose.groups import Group, Trust, explained, warning
 from blade.diagnose.ladder import Diagnosis
 from blade.diagnose.population import Mask, Population
 
@@ -23,11 +21,10 @@ def checked(diagnosis: Diagnosis, score: float | None, rewards: np.ndarray, pass
     """The diagnosis without conclusions that contradict themselves, and with the warnings that go first."""
     people = diagnosis.people
     diagnosis.groups = [group for group in diagnosis.groups if not _is_contradicted(people, group)]
-    undetermined = _of_groups(diagnosis, "undetermined")
     result = (
         _partial(people, rewards, pass_field), _idle(people, score), _constant(people, rewards), _blank(diagnosis),
         _of_most(people, "unexplained", diagnosis.unexplained, UNEXPLAINED), _by_gold(diagnosis), _by_form(diagnosis),
-        _unanimous(diagnosis), _of_most(people, "undetermined", undetermined, 0.5), _small(people),
+        _unanimous(diagnosis), _of_most(people, "undetermined", _labelled(diagnosis, "undetermined"), 0.5), _small(people),
     )  # fmt: skip
     diagnosis.trust += [entry for entry in result if entry is not None]
     order = {"alarm": 0, "warning": 1, "note": 2}
@@ -46,13 +43,9 @@ def _is_contradicted(people: Population, group: Group) -> bool:
     return bool(group.passed > group.rows.sum()) and group.label in ("IR", "TI")
 
 
-def _of_groups(diagnosis: Diagnosis, *labels: str) -> Mask:
+def _labelled(diagnosis: Diagnosis, *labels: str) -> Mask:
     """The rows of all groups with one of some labels."""
-    return _in_any(diagnosis.people, (group for group in diagnosis.groups if group.label in labels))
-
-
-def _in_any(people: Population, groups: Iterable[Group]) -> Mask:
-    return ~unclaimed(~people.none, groups)
+    return explained(diagnosis.people, (group for group in diagnosis.groups if group.label in labels))
 
 
 def _of_most(people: Population, kind: str, rows: Mask, least: float) -> Trust | None:
@@ -79,13 +72,12 @@ def _idle(people: Population, score: float | None) -> Trust | None:
     n_tasks, n_idle, due = people.n_tasks(~people.none), people.n_tasks(idle), ~idle
     n_spared = people.n_tasks(idle & people.where(lambda row: row.expected_at == ADOPTED))
     spared = f", and {n_spared:,} more {'task passes without what it expects' if n_spared == 1 else 'tasks pass without what they expect'}"
-    result = warning(
-        "tripwires.idle", people, idle, baseline=n_idle / n_tasks, due_none=n_idle - n_spared, tasks=n_tasks, passes=passes,
+    return warning(
+        "tripwires.idle", people, idle, level="warning" if abs(score - n_idle / n_tasks) <= NEAR else "note",
+        baseline=n_idle / n_tasks, due_none=n_idle - n_spared, tasks=n_tasks, passes=passes,
         spared=spared if n_spared else "", all_passes=int(people.passed.sum()), due=int(due.sum()), due_rate=people.rate(due),
         due_passes=int(people.passed[due].sum()), told="or a result to be told " if (still & demanded).any() else "",
     )  # fmt: skip
-    result.level = "warning" if abs(score - n_idle / n_tasks) <= NEAR else "note"
-    return result
 
 
 def _constant(people: Population, rewards: np.ndarray) -> Trust | None:
@@ -112,7 +104,7 @@ def _blank(diagnosis: Diagnosis) -> Trust | None:
 def _by_gold(diagnosis: Diagnosis) -> Trust | None:
     """That most failures are told by a difference from the expected calls, which nobody has checked."""
     people = diagnosis.people
-    rows = _in_any(people, (group for group in diagnosis.groups if any("expected calls themselves" in doubt for doubt in group.against)))
+    rows = explained(people, (group for group in diagnosis.groups if any("expected calls themselves" in doubt for doubt in group.against)))
     if not rows.any() or rows.sum() < 0.5 * people.failed.sum():
         return None
     never = [people.name_of(task) for task in np.unique(people.task[rows]).tolist() if not people.passed[people.task == task].any()]
@@ -124,7 +116,7 @@ def _by_form(diagnosis: Diagnosis) -> Trust | None:
     """That failures of one group may be the grader's or the task's, as the group itself says against its label."""
     people = diagnosis.people
     doubtful = [(group, doubt) for group in diagnosis.groups for doubt in group.against if doubt.endswith("(TI)")]
-    rows = _in_any(people, (group for group, _ in doubtful))
+    rows = explained(people, (group for group, _ in doubtful))
     if not rows.any() or rows.sum() < FORM * people.failed.sum():
         return None
     largest = max(doubtful, key=lambda pair: int(pair[0].rows.sum()))[1]
@@ -137,7 +129,7 @@ def _unanimous(diagnosis: Diagnosis) -> Trust | None:
     if known is None or not known.is_telling or not people.has_repeats:
         return None
     rows, names = people.none, []
-    measured = _of_groups(diagnosis, "TI", "IR", "DA")  # a fault of the measurement says nothing about the expected answer
+    measured = _labelled(diagnosis, "TI", "IR", "DA")  # a fault of the measurement says nothing about the expected answer
     for task in np.unique(people.task[people.failed & known.held & ~measured]).tolist():
         own = people.task == task
         if own.sum() < 3 or (own & (measured | people.passed | ~known.held | known.same)).any():

@@ -18,7 +18,7 @@ import numpy as np
 
 from blade.diagnose.evidence import Act, RowEvidence, Source
 from blade.diagnose.fact_cover import IMPURE, LEVEL, contrast
-from blade.diagnose.groups import Group, Place, at_act, count, group, joined, unclaimed
+from blade.diagnose.groups import Group, Place, at_act, count, explained, group, joined
 from blade.diagnose.population import Mask, Population
 from blade.diagnose.rungs.cut import common_error, shown_error
 
@@ -46,7 +46,7 @@ def trace_back(people: Population, groups: Sequence[Group], graded: frozenset[st
 
     `by_calls`: they differ from expected calls, whose arguments can be traced; failed checks say no more than that a call may lack.
     """
-    left = ~unclaimed(~people.none, groups)
+    left = explained(people, groups)
     if not left.any() or sum(not row.is_spoken and row.n_acts > 0 for row in people.rows) < 0.5 * people.n:
         return list(groups)
     result: list[Group] = []
@@ -94,11 +94,10 @@ def _lookups(people: Population, left: Mask, graded: frozenset[str]) -> Iterator
         if not (rows & left).any() or not _is_rare(people, rows, among):
             continue
         used = Counter(name for row in people.of(rows & left) for name in {name for name, _ in _unshown(facts, row)})
-        names, are, them = joined(name for name, _ in used.most_common()), "are", "them"
-        if len(used) == 1:
-            are, them = "is", "it"
-        words = {"tool": tool, "name": names if len(used) == 1 else "values", "names": names, "are": are, "them": them}
-        yield Trace("lookup", rows, partial(_first_unshown, facts), words)
+        names = joined(name for name, _ in used.most_common())
+        name, are, them = (names, "is", "it") if len(used) == 1 else ("values", "are", "them")
+        place = lambda row, facts=facts: next(((step, "") for _, step in _unshown(facts, row)), None)  # noqa: E731
+        yield Trace("lookup", rows, place, {"tool": tool, "name": name, "names": names, "are": are, "them": them})
 
 
 def _arguments(row: RowEvidence) -> Iterator[tuple[Fact, Source, int]]:
@@ -117,10 +116,6 @@ def _unshown(facts: Mapping[Fact, set[str]], row: RowEvidence) -> list[tuple[str
         for fact, source, step in _arguments(row)
         if fact in facts and not source.tool and not (source.is_given and source.shape in facts[fact])
     ]
-
-
-def _first_unshown(facts: Mapping[Fact, set[str]], row: RowEvidence) -> tuple[int, str] | None:
-    return next(((step, "") for _, step in _unshown(facts, row)), None)
 
 
 # ---- Another match than the passes take ------------------------------------------------------------
@@ -253,7 +248,7 @@ def _errors(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[
         template, _ = common_error(people, rows & left)
         shown = f"; most often such as: {shown_error(people, rows & left, template, 90)}" if template else ""
         facts = {"tools": joined(tool for tool, _ in tools.most_common()), "shown": shown}
-        yield Trace("refused", rows, lambda row: next(((act.step, "") for act in (_refused(graded, row),) if act is not None), None), facts)
+        yield Trace("refused", rows, lambda row: (call.step, "") if (call := _refused(graded, row)) else None, facts)
 
 
 def _refused(graded: frozenset[str], row: RowEvidence) -> Act | None:
@@ -280,13 +275,13 @@ def _group(people: Population, way: Trace, rows: Mask, groups: Sequence[Group]) 
     owners = {row.position: entry for entry in own for row in people.of(entry.rows & rows)}
     result = group(
         f"behaviour.{way.kind}", people, rows, matched=way.rows, place=way.place, **way.facts,
+        # the act by which the difference itself came about is to blame, the wrong write, and not what led to it; a refused call is a fault
+        blame=way.place if way.kind == "refused" else lambda row: owners[row.position].place(row) if row.position in owners else None,
         # what the group that a row was in before shows of it
         detail=lambda i: next((entry.detail(i) for entry in groups if entry.rows[i] and entry.detail is not None), ""),
         follows="; ".join([f"{name} ({m:,})" if m < n else name for name, m in after][:3]),
         against=dict.fromkeys(doubt for entry in own for doubt in entry.against),
     )  # fmt: skip
     result.consequences = [name for name, _ in after]
-    result.is_defined_by_passes, result.tool = way.is_defined_by_passes, way.facts.get("tool", "")
-    # the act by which the difference itself came about is to blame, the wrong write, and not what led to it; a refused call is the fault
-    result.blame = way.place if way.kind == "refused" else lambda row: owners[row.position].place(row) if row.position in owners else None
+    result.is_defined_by_passes = way.is_defined_by_passes
     return result

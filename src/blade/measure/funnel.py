@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from blade.measure.scoring import Scoring
+from blade.measure.scoring import Scoring, begins
 from blade.measure.slices import ABSENT, NULL, NUMBER, TEXT
-from blade.model import LAST_KINDS, Benchmark, Column, Coverage, Funnel, FunnelStage, Rollouts, Stage
-
-if TYPE_CHECKING:
-    from blade.model import Bools
+from blade.model import LAST_KINDS, Benchmark, Bools, Column, Coverage, Funnel, FunnelStage, Rollouts, Stage
 
 MESSAGE, USER, RESULT = (LAST_KINDS.index(kind) for kind in ("message", "user", "result"))
 
@@ -32,7 +28,9 @@ def funnel(rollouts: Rollouts, coverage: Coverage, scoring: Scoring, benchmark: 
         source += f" (no row has: {', '.join(unknown)})"
     declared = [(stage.name, _holds(column, stage)) for stage, column in columns if column is not None]
     reached = declared if benchmark.stages else _inferred(rollouts, scoring)
-    stages = tuple(FunnelStage(name, _keys(rollouts, rows), coverage.expected) for name, rows in reached)
+    # (task, repeat) keys: surplus rows of a key count once
+    keys = ((name, begins(rollouts.task[rows], rollouts.repeat[rows])) for name, rows in reached)
+    stages = tuple(FunnelStage(name, int(distinct.sum()), coverage.expected) for name, distinct in keys)
     return Funnel(rollouts.run, source, stages)
 
 
@@ -46,19 +44,14 @@ def _inferred(rollouts: Rollouts, scoring: Scoring) -> Iterator[tuple[str, Bools
     passed[scoring.rows] = scoring.row_passed
     is_cut = rollouts.truncated | rollouts.errored | rollouts.timed_out
     best = passed if scoring.has_pass_rate else rollouts.reward >= np.nanmax(rollouts.reward, initial=-np.inf)
-    yield "finished", np.isin(rollouts.last_kind, _endings(rollouts, best)) & ~is_cut
+    # the model's answer or the word of a simulated user after it, and a tool result where submitting is a call
+    endings = [MESSAGE, USER, *[RESULT] * bool(np.any(rollouts.last_kind[best] == RESULT))]
+    yield "finished", np.isin(rollouts.last_kind, endings) & ~is_cut
     broke_off = rollouts.errored & (rollouts.n_items <= 0)  # a reward there is made up by the harness
     yield "reached the verifier", rollouts.has_reward & ~broke_off
     yield "scored", np.isfinite(rollouts.reward) & ~rollouts.masked
     if scoring.has_pass_rate:
         yield "passed", passed
-
-
-def _endings(rollouts: Rollouts, best: Bools) -> list[int]:
-    """The last items of a finished rollout: the model's answer or the word of a simulated user after it,
-    and a tool result where submitting is a call, as the best rows show."""
-    submits = bool(np.any(rollouts.last_kind[best] == RESULT))
-    return [MESSAGE, USER, RESULT] if submits else [MESSAGE, USER]
 
 
 def _holds(column: Column, stage: Stage) -> Bools:
@@ -85,16 +78,7 @@ def _column(rollouts: Rollouts, name: str) -> Column | None:
     n = values.size
     hashes = np.zeros(n, np.uint64)
     if name == "last_kind":
-        nan = np.full(n, np.nan)
-        return Column(np.full(n, TEXT, np.uint8), nan, values.astype(np.int32), LAST_KINDS, hashes)
+        return Column(np.full(n, TEXT, np.uint8), np.full(n, np.nan), values.astype(np.int32), LAST_KINDS, hashes)
     number = values.astype(np.float64)
     kind = np.where(np.isnan(number), ABSENT, NUMBER).astype(np.uint8)
     return Column(kind, number, np.full(n, -1, np.int32), (), hashes)
-
-
-def _keys(rollouts: Rollouts, rows: Bools) -> int:
-    """How many (task, repeat) keys have a row that holds: surplus rows of a key count once."""
-    task, repeat = rollouts.task[rows], rollouts.repeat[rows]
-    if task.size == 0:
-        return 0
-    return 1 + int(np.count_nonzero((task[1:] != task[:-1]) | (repeat[1:] != repeat[:-1])))

@@ -6,17 +6,14 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from blade import stats
 from blade.measure.outcome_rates import missing_bounds
-from blade.measure.scoring import TOLERANCE, Scoring
-from blade.model import LAST_KINDS, Coverage, Evidence, Health, Level, RewardKind, Rollouts
-
-if TYPE_CHECKING:
-    from blade.model import Bools, Floats
+from blade.measure.scoring import TOLERANCE, Scoring, begins
+from blade.model import LAST_KINDS, Bools, Coverage, Evidence, Floats, Health, Level, RewardKind, Rollouts
 
 Quote = Callable[[int, str], Evidence | None]  # a position in `Rollouts` and a field of its row
 
@@ -33,12 +30,9 @@ def health(
 ) -> Iterator[Health]:
     """The flags of one run; `quote` opens a row for evidence."""
     page = _Page(rollouts, coverage, scoring, quote)
-    yield from page.coverage_flags()
-    yield from page.duplicate_flags()
-    yield from page.reward_flags()
-    yield from page.output_flags()
-    yield from page.ending_flags()
-    yield from page.repeat_flags()
+    parts = (page.coverage_flags, page.duplicate_flags, page.reward_flags, page.output_flags, page.ending_flags, page.repeat_flags)
+    for flags in parts:
+        yield from flags()
 
 
 def share(part: int, whole: int) -> str:
@@ -151,15 +145,13 @@ class _Page:
                 f"tasks without them and {self.said(as_fail)} with them as failures, "
                 f"more than one standard error ({self.said(se)}) apart."
             )
-            yield Health(
-                self.rollouts.run, "missing_rows_matter", Level.PROBLEM, text, score - as_fail, means.size
-            )
+            yield Health(self.rollouts.run, "missing_rows_matter", Level.PROBLEM, text, score - as_fail, means.size)
 
     def duplicate_flags(self) -> Iterator[Health]:
         cover, rollouts = self.coverage, self.rollouts
         differing = cover.duplicates - cover.identical_duplicates
-        same = (rollouts.task[1:] == rollouts.task[:-1]) & (rollouts.repeat[1:] == rollouts.repeat[:-1])
-        seen = self.quotes(np.flatnonzero(np.r_[same, False] | np.r_[False, same]), "reward")
+        first = begins(rollouts.task, rollouts.repeat)
+        seen = self.quotes(np.flatnonzero(~(first & np.r_[first[1:], True])), "reward")
         kinds: tuple[tuple[str, Level | tuple[Level, Level], int, str, Iterable[Evidence]], ...] = (
             ("identical_duplicates", MILD, cover.identical_duplicates, "repeat another row byte for byte; each is kept once", ()),
             (

@@ -6,32 +6,24 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec.structs import replace
 
 from blade import stats
-from blade.measure.scoring import CODE, Scoring
+from blade.measure.scoring import CODE, Scoring, begins
 from blade.measure.slices import BOOL, TEXT
-from blade.model import Benchmark, Column, Coverage, Measure, Outcome, RewardKind, Rollouts
-
-if TYPE_CHECKING:
-    from blade.model import Bools, Floats, Hashes, Ints
+from blade.model import Benchmark, Coverage, Measure, Outcome, RewardKind, Rollouts
+from blade.model.run_rows import Bools, Floats, Hashes, Ints
 
 DENSE_K = 1024  # every k up to here, beyond it powers of two and the largest
 NO_ROWS = "no scored row"
 NEEDS_TWO = "no task has two scored rows"
 NO_BOUNDS = "rewards that leave [0, 1] have no worst and best value"
 
-# Measure -> field of `stats.Variance`.
-VARIANCES = {
-    "icc": "icc",
-    "between_task_variance": "between",
-    "within_task_variance": "within",
-    "design_effect": "deff",
-    "effective_n": "n_eff",
-}
+VARIANCES = {  # measure -> field of `stats.Variance`
+    "icc": "icc", "between_task_variance": "between", "within_task_variance": "within", "design_effect": "deff", "effective_n": "n_eff",
+}  # fmt: skip
 # What compares the tries of a task, and means nothing where rows of several tasks lie under one index.
 OF_TRIES = frozenset(
     "solved pass_at_k pass_hat_k consistency self_agreement expected_flip_rate retry_value best_of_k worst_of_k majority_at_k".split()
@@ -234,7 +226,9 @@ def majority(rollouts: Rollouts, scoring: Scoring, benchmark: Benchmark) -> Iter
     column = rollouts.fields.get(benchmark.answer or DEFAULT_FIELD)
     if column is None or not scoring.has_pass_rate:
         return
-    votes = _is_vote(column)[scoring.rows]
+    blank = [code for code, text in enumerate(column.texts) if not text.strip()]
+    # null, absent and blank text never vote
+    votes = ((column.kind >= BOOL) & (column.kind <= TEXT) & ~np.isin(column.code, blank))[scoring.rows]
     if not votes.any():
         return
     election = _election(column.hash[scoring.rows], votes, scoring)
@@ -264,13 +258,6 @@ class Election:
     candidate: Ints  # which of them each answer is
 
 
-def _is_vote(column: Column) -> Bools:
-    """Where a row answers: null, absent and blank text never vote."""
-    blank = [code for code, text in enumerate(column.texts) if not text.strip()]
-    answers: Bools = (column.kind >= BOOL) & (column.kind <= TEXT)
-    return answers & ~np.isin(column.code, blank) if blank else answers
-
-
 def _election(answer: Hashes, votes: Bools, scoring: Scoring) -> Election:
     n_tasks = scoring.n.size
     voter = np.repeat(np.arange(n_tasks), scoring.n)[votes]
@@ -293,7 +280,7 @@ def _answers(task: Ints, answer: Hashes, score: Floats) -> tuple[Ints, Ints, Flo
     """Of every distinct answer of a task: the task, its rows and their mean score."""
     order = np.lexsort((answer, task))
     task, answer, score = task[order], answer[order], score[order]
-    starts = np.flatnonzero(np.r_[True, (task[1:] != task[:-1]) | (answer[1:] != answer[:-1])])
+    starts = np.flatnonzero(begins(task, answer))
     count = np.diff(np.r_[starts, task.size])
     return task[starts], count, np.add.reduceat(score, starts) / count
 

@@ -6,17 +6,13 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from blade import stats
 from blade.measure.outcome_rates import sorted_within_tasks
-from blade.measure.scoring import Scoring
-from blade.model import Compared, Coverage, ReportedNumber, Rollouts
-
-if TYPE_CHECKING:
-    from blade.model import Floats, Ints
+from blade.measure.scoring import Scoring, begins, groups_of
+from blade.model import Compared, Coverage, Floats, Ints, ReportedNumber, Rollouts
 
 RELATIVE = 1e-9
 AGREES = "agrees"
@@ -102,9 +98,9 @@ def _row_choices(rollouts: Rollouts, scoring: Scoring) -> Iterator[tuple[str, In
         yield "with the masked rows", np.arange(rollouts.task.size)
     if rollouts.copies.any():
         yield "with the identical duplicates", np.repeat(scoring.rows, 1 + rollouts.copies[scoring.rows])
-    same = (rollouts.task[1:] == rollouts.task[:-1]) & (rollouts.repeat[1:] == rollouts.repeat[:-1])
-    if same.any():
-        for which, remainder in (("first", ~np.r_[False, same]), ("last", ~np.r_[same, False])):
+    first = begins(rollouts.task, rollouts.repeat)
+    if not first.all():
+        for which, remainder in (("first", first), ("last", np.r_[first[1:], True])):
             of_key = f"the {which} row of each duplicate key"
             yield f"with {of_key}", np.flatnonzero(remainder & ~rollouts.masked)
             if rollouts.masked.any():
@@ -113,9 +109,7 @@ def _row_choices(rollouts: Rollouts, scoring: Scoring) -> Iterator[tuple[str, In
 
 def _table(column: Floats, positions: Ints, rollouts: Rollouts) -> Table:
     remainder = positions[np.isfinite(column[positions])]
-    task = rollouts.task[remainder]
-    starts = np.flatnonzero(np.r_[True, task[1:] != task[:-1]]) if task.size else np.zeros(0, np.int64)
-    return Table(column[remainder], starts, np.diff(np.r_[starts, task.size]))
+    return Table(column[remainder], *groups_of(rollouts.task[remainder])[1:])
 
 
 def _column(name: str, rollouts: Rollouts) -> Floats | None:

@@ -7,17 +7,14 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from itertools import repeat as endless
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from blade import stats
 from blade.model import Buckets, Coverage, Outcome, Repeat, RewardKind, Rollouts, TaskResult
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from blade.model import Bools, Floats, Ints
+from blade.model.run_rows import Bools, Floats, Ints
 
 TOLERANCE = 1e-9  # verifiers write 0.9999999999999998 where they mean 1
 MAX_LEVELS = 6  # rewards with more distinct values than this are continuous
@@ -90,29 +87,16 @@ def scoring(rollouts: Rollouts, threshold: float | None) -> Scoring:
         actual or kind in (RewardKind.BINARY, RewardKind.CONSTANT) or at_one >= REACHES_ONE * rows.size
     )
     row_score = row_passed.astype(np.float64) if is_rate else row_reward
-    tasks, starts, n = _groups(rollouts.task[rows])
+    tasks, starts, n = groups_of(rollouts.task[rows])
     c = _sums(row_passed.astype(np.int64), starts)
     task_rewards = _sums(row_reward, starts) / n
     return Scoring(
-        threshold=bar,
-        threshold_given=actual,
-        pass_field=pass_field,
-        reward_kind=kind,
-        has_pass_rate=has_pass_rate,
-        score_name="pass_at_1" if is_rate else "mean_reward",
-        rows=rows,
-        row_reward=row_reward,
-        row_passed=row_passed,
-        row_score=row_score,
-        unscored=unscored,
-        tasks=tasks,
-        starts=starts,
-        n=n,
-        c=c,
-        task_means=c / n if is_rate else task_rewards,
-        task_rewards=task_rewards,
+        threshold=bar, threshold_given=actual, pass_field=pass_field, reward_kind=kind, has_pass_rate=has_pass_rate,
+        score_name="pass_at_1" if is_rate else "mean_reward", rows=rows, row_reward=row_reward, row_passed=row_passed,
+        row_score=row_score, unscored=unscored, tasks=tasks, starts=starts, n=n, c=c,
+        task_means=c / n if is_rate else task_rewards, task_rewards=task_rewards,
         outcome=_outcome_codes(rollouts, rows, row_passed, has_pass_rate),
-    )
+    )  # fmt: skip
 
 
 def _pass_field(rollouts: Rollouts, rows: Ints) -> tuple[str | None, float | None]:
@@ -142,7 +126,9 @@ def reward_kind(rewards: Floats) -> RewardKind:
         return RewardKind.CONSTANT
     if np.all((rewards <= TOLERANCE) | (rewards >= 1 - TOLERANCE)):
         return RewardKind.BINARY
-    return RewardKind.ORDINAL if _levels(rewards) <= MAX_LEVELS else RewardKind.CONTINUOUS
+    # the first rows mostly tell already
+    has_few = all(np.unique(np.round(some, 9)).size <= MAX_LEVELS for some in (rewards[:4096], rewards))
+    return RewardKind.ORDINAL if has_few else RewardKind.CONTINUOUS
 
 
 def outcome_counts(coverage: Coverage, scoring: Scoring) -> dict[Outcome, int]:
@@ -171,18 +157,16 @@ def _is_judged_at_one(kind: RewardKind, usable: Floats) -> bool:
     return kind is not RewardKind.UNBOUNDED
 
 
-def _levels(rewards: Floats) -> int:
-    """How many distinct values there are; counts no further than the first rows need."""
-    few = np.unique(np.round(rewards[:4096], 9)).size
-    return few if few > MAX_LEVELS else int(np.unique(np.round(rewards, 9)).size)
+def begins(*columns: NDArray[Any]) -> Bools:
+    """The rows of sorted columns in which some value is another than in the row before."""
+    changes: Bools = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
+    rows: Bools = np.r_[np.ones(min(columns[0].size, 1), np.bool_), changes]
+    return rows
 
 
-def _groups(task: NDArray[np.int32]) -> tuple[Ints, Ints, Ints]:
+def groups_of(task: NDArray[np.int32]) -> tuple[Ints, Ints, Ints]:
     """The task codes, the first row and the number of rows of each task of a sorted column."""
-    if task.size == 0:
-        empty = np.zeros(0, np.int64)
-        return empty, empty, empty
-    starts = np.flatnonzero(np.r_[True, task[1:] != task[:-1]])
+    starts = np.flatnonzero(begins(task))
     return task[starts].astype(np.int64), starts, np.diff(np.r_[starts, task.size])
 
 
@@ -211,33 +195,24 @@ def task_results(rollouts: Rollouts, coverage: Coverage, scoring: Scoring) -> tu
     """One result for every task seen anywhere, in the order of the keys."""
     n_tasks = len(rollouts.task_keys)
     names = ["always", "sometimes", "never", "missing", None]
-    n = np.zeros(n_tasks, np.int64)
-    n[scoring.tasks] = scoring.n
-    passed = np.zeros(n_tasks, np.int64)
-    passed[scoring.tasks] = scoring.c
+    n, passed = np.zeros((2, n_tasks), np.int64)
+    n[scoring.tasks], passed[scoring.tasks] = scoring.n, scoring.c
     rate, shrunk, low, high, sure = _rates(n_tasks, scoring)
     mean_reward = _at_tasks(n_tasks, scoring, scoring.task_rewards)
     columns: list[Any] = [
-        endless(rollouts.run),
-        rollouts.task_keys,
-        rollouts.task_names,
-        n.tolist(),
-        passed.tolist() if scoring.has_pass_rate else endless(None),
+        endless(rollouts.run), rollouts.task_keys, rollouts.task_names,
+        n.tolist(), passed.tolist() if scoring.has_pass_rate else endless(None),
         *(_nan_to_none(values) for values in (rate, mean_reward, shrunk, low, high)),
         [names[code] for code in _bucket_codes(rollouts, scoring).tolist()],
-        _nan_to_none(sure),
-        _repeats(rollouts, coverage, scoring),
-    ]
+        _nan_to_none(sure), _repeats(rollouts, coverage, scoring),
+    ]  # fmt: skip
     return tuple(map(TaskResult, *columns))
 
 
 def _bucket_codes(rollouts: Rollouts, scoring: Scoring) -> Ints:
     """0 always, 1 sometimes, 2 never, 3 missing, 4 none of them."""
     codes = np.full(len(rollouts.task_keys), 3)
-    if scoring.has_pass_rate:
-        codes[scoring.tasks] = np.where(scoring.c == scoring.n, 0, np.where(scoring.c == 0, 2, 1))
-    else:
-        codes[scoring.tasks] = 4
+    codes[scoring.tasks] = np.select([not scoring.has_pass_rate, scoring.c == scoring.n, scoring.c == 0], [4, 0, 2], 1)
     return codes
 
 
@@ -278,9 +253,7 @@ def _repeats(rollouts: Rollouts, coverage: Coverage, scoring: Scoring) -> list[t
     absent: dict[str, list[Repeat]] = defaultdict(list)
     for key, number in (*coverage.failed_keys, *coverage.lost_keys):
         absent[key].append(Repeat(number, Outcome.MISSING, None))
-    if absent:
-        code_of = {key: code for code, key in enumerate(rollouts.task_keys)}
-        for key, lacking in absent.items():
-            if (code := code_of.get(key)) is not None:
-                result[code] = tuple(sorted((*result[code], *lacking), key=lambda each: each.repeat))
+    for code, key in enumerate(rollouts.task_keys if absent else ()):
+        if key in absent:
+            result[code] = tuple(sorted((*result[code], *absent[key]), key=lambda each: each.repeat))
     return result

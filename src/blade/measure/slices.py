@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from blade.measure.scoring import Scoring
-from blade.model import ID_FIELDS, Benchmark, Column, Gap, RewardKind, Rollouts
-
-if TYPE_CHECKING:
-    from blade.model import Ints
+from blade.model import ID_FIELDS, Benchmark, Column, Gap, Ints, RewardKind, Rollouts
 
 MIN_VALUES, MAX_VALUES = 2, 30
 CONSTANT_SHARE = 0.99  # of the tasks that have the field
@@ -72,13 +69,12 @@ def gaps(rollouts: Rollouts, scoring: Scoring, benchmark: Benchmark) -> Iterator
 
 def _candidates(rollouts: Rollouts) -> list[str]:
     """The fields that may describe tasks; short names first, so that an alias deeper down goes."""
-    names = (name for name in rollouts.fields if name in rollouts.input_fields or _is_metadata(name))
+    paths = ((name, name.lower().split(".")) for name in rollouts.fields)
+    names = (
+        name for name, path in paths
+        if name in rollouts.input_fields or (path[-1] in METADATA and PARENTS.issuperset(path[:-1]))
+    )  # fmt: skip
     return sorted(names, key=lambda name: (name.count("."), name))
-
-
-def _is_metadata(name: str) -> bool:
-    *parents, last = name.lower().split(".")
-    return last in METADATA and PARENTS.issuperset(parents)
 
 
 class Groups(NamedTuple):

@@ -122,17 +122,9 @@ LAST_KINDS = ("none", "message", "user", "system", "reasoning", "call", "result"
 
 # Fields that name a task, in the order in which the format's own trajectory builder prefers them.
 ID_FIELDS = (
-    "task_id",
-    "problem_id",
-    "instance_id",
-    "question_id",
-    "verifier_metadata.task_id",
-    "metadata.task_id",
-    "id",
-    "uuid",
-    "task_name",
-    "name",
-)
+    "task_id", "problem_id", "instance_id", "question_id", "verifier_metadata.task_id", "metadata.task_id", "id", "uuid",
+    "task_name", "name",
+)  # fmt: skip
 PROMPT = "responses_create_params.input"  # the field of the request that holds the prompt
 
 

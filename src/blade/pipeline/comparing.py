@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -16,16 +16,17 @@ from blade.compare.gate import judge
 from blade.compare.gate_policy import Policy
 from blade.errors import UsageError
 from blade.formats import run_splits
+from blade.formats.assemble import Assembled
 from blade.model import Comparison, Gap, Outcome, Report, Side
 from blade.pipeline import report_pages, stages
 from blade.pipeline.comparison_sides import column_sides
 from blade.pipeline.load import Loaded
-
-if TYPE_CHECKING:
-    from blade.formats.assemble import Assembled
-    from blade.pipeline.trace_reading import Clock
-    from blade.query.query_ground import Ground
-    from blade.tables.index import Watcher
+from blade.pipeline.run_tables import ground_of
+from blade.pipeline.stages import Clock
+from blade.query import select
+from blade.query.measures import by_task, measure_of
+from blade.query.query_ground import Ground, unknown
+from blade.tables.index import Watcher
 
 MARGIN = stage.MARGIN
 MAX_PAIRWISE = 40  # runs up to which every pair is compared
@@ -142,11 +143,11 @@ def _gated(report: Report, policy: Policy, sides: Sequence[Side], answers: _Answ
         for run in report.runs
     }
 
-    def by_task(query: str, run: str) -> Mapping[str, float]:
-        return answers.values[query, run]
-
     by_name = {side.run: side for side in sides}
-    gate = judge(policy, report.comparisons, coverages, date.today(), by_name, by_task, answers.remarks)
+    gate = judge(
+        policy, report.comparisons, coverages, date.today(), by_name,
+        lambda query, run: answers.values[query, run], answers.remarks,
+    )  # fmt: skip
     return replace(report, gate=gate)
 
 
@@ -160,9 +161,6 @@ class _Answers(NamedTuple):
 def _answers(policy: Policy, loaded: Sequence[Loaded], threshold: float | None) -> _Answers:
     """The queries of a policy, asked before anything else is done: one that is wrong fails at once."""
     import duckdb
-
-    from blade.pipeline.run_tables import ground_of
-    from blade.query.measures import by_task
 
     values: dict[tuple[str, str], Mapping[str, float]] = {}
     remarks: dict[str, str] = {}
@@ -183,10 +181,6 @@ def _answers(policy: Policy, loaded: Sequence[Loaded], threshold: float | None) 
 
 def _unknown(query: str, ground: Ground) -> str:
     """Names in a query that no row of any run has."""
-    from blade.query import select
-    from blade.query.measures import measure_of
-    from blade.query.query_ground import unknown
-
     measure = measure_of(query)
     sql = f"select 1 from rollouts where ({measure.where or 'true' if measure else 'true'})"
     used = select.tables_in(select.parsed(sql, ground.connection(False)))

@@ -5,29 +5,23 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from blade import events, measure
-from blade.diagnose import Diagnosis, Population, climb
+from blade.diagnose import Diagnosis, Group, Population, RowEvidence, climb
 from blade.diagnose.equal_results import Ended
 from blade.formats import run_splits, single_rows
 from blade.measure import slices
-from blade.model import OTHER, Cause, Judged, Side
+from blade.model import OTHER, Bools, Cause, Floats, Hashes, Ints, Judged, Side
 from blade.pipeline.load import Loaded
-from blade.pipeline.trace_reading import judged_of
-
-if TYPE_CHECKING:
-    from array import array
-
-    from blade.diagnose import Group, RowEvidence
-    from blade.model import Bools, Floats, Hashes, Ints
-    from blade.pipeline.trace_reading import Read, Reading
+from blade.pipeline.trace_reading import Read, Reading, judged_of
 
 Mode = tuple[str, str]  # side of the loss, name of the failure group
 

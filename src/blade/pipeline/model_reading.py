@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -27,11 +27,9 @@ from blade.formats.single_rows import steps_of_row as steps_of
 from blade.model import Agreement, Attribution, Cause, Evidence, Group, Judgement, Report, Trace
 from blade.model.measurements import PLACEHOLDER
 from blade.pipeline import reviewing, trace_reading
+from blade.pipeline.session import Session
 from blade.report.run_facts import Facts, facts
 from blade.tables import cache
-
-if TYPE_CHECKING:
-    from blade.pipeline.session import Session
 
 MEMBERS = 10  # tasks of a cluster that are quoted
 ANSWERS = "answers"  # the folder of the cache in which answers are kept; emptying indexes leaves it alone
@@ -182,7 +180,7 @@ class Checker:
                     quotations.append(place)
                 else:
                     reasons += [f"quotation {number + 1}: {reason}" for reason in place]
-            if not reasons and not answer.is_undetermined:
+            if not reasons and answer.answer != reader.UNDETERMINED:
                 reasons = self._enough(question, quotations)
             return reasons or replace(answer, evidence=tuple(dict.fromkeys(quotations)))
 
@@ -292,16 +290,6 @@ def plan(
     return Plan(
         entry.name, wish.kind, model, host, tuple(questions), members, called, tuple(notes), known, wish.asked
     )
-
-
-def prompt(
-    session: Session, task: str, kind: str = reader.LABEL, run: str | None = None, budget: int = BUDGET,
-    question: str = "", choices: tuple[str, ...] = (), clean: Clean | None = None,
-) -> reader.Prompt:
-    """What would be sent to a model about one task."""
-    entry = session.run(run)
-    wish = Wish(kind, (task,), None, question, choices, entry.name, budget)
-    return _Maker(session, entry.name, wish, "", clean).of_task(session.key(entry, task)).prompt
 
 
 class _Maker:

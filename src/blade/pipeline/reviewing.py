@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -20,14 +20,13 @@ from blade.formats import single_rows
 from blade.formats.rollout_steps import NOTHING, quotable, value_at
 from blade.model import Judgement, Waiting
 from blade.pipeline import trace_reading
+from blade.pipeline.load import Loaded
+from blade.pipeline.run_tables import ground_of
 from blade.pipeline.session import Session, depends_on
 from blade.query import select
 from blade.query.query_ground import FIELD_TEXTS, Ground, Table
 from blade.tables import cache
 from blade.tables.database import literal
-
-if TYPE_CHECKING:
-    from blade.pipeline.load import Loaded
 
 __all__ = ["BUDGET", "Queue", "checked", "dossier", "label", "queue", "withdraw"]
 
@@ -196,8 +195,7 @@ def queue(
         raise UsageError(f"{most} is no number of tasks", "give 1 or more, or none for all", "usage")
     entry = session.run(run)
     facts = session.facts[entry.name]
-    worths = [queueing.worth(attribution) for attribution in facts.attributions]
-    open_ = [worth for worth in worths if judged or not worth.is_settled]
+    waiting = [each for each in facts.attributions if judged or not queueing.is_settled(each)]
 
     with _prices(session, entry, budget) as known:
 
@@ -206,10 +204,10 @@ def queue(
                 known[task] = dossier(session, task, entry.name, budget).tokens
             return known[task]
 
-        waiting = queueing.queue(open_, {task.task: task for task in facts.tasks}, tokens, most)
+        first = queueing.queue(waiting, {task.task: task for task in facts.tasks}, tokens, most)
     n_judged = sum(bool(attribution.judged_by) for attribution in facts.attributions)
-    n_waiting, value = sum(worth.value > 0 for worth in open_), sum(worth.value for worth in open_)
-    return Queue(entry.name, waiting, len(worths), n_judged, n_waiting, value)
+    values = [*map(queueing.worth, waiting)]
+    return Queue(entry.name, first, len(facts.attributions), n_judged, sum(value > 0 for value in values), sum(values))
 
 
 @contextlib.contextmanager
@@ -244,8 +242,6 @@ def checked(
     session: Session, proposals: Sequence[Mapping[str, Any]], by: str, run: str | None = None
 ) -> tuple[list[Judgement], list[str]]:
     """What would be kept, and the reasons against the rest; nothing is written."""
-    from blade.pipeline.run_tables import ground_of
-
     entry = session.run(run)
     ground: Ground | None = None  # made for the first judgement by condition
     bench = trace_reading.Bench(entry, session.threshold)

@@ -21,13 +21,12 @@ from blade.tables.rollouts import Columns, Judged, laid_out, tasks
 
 if TYPE_CHECKING:
     from blade.query.engine import Wish
-    from blade.tables.index import Watcher
 
 _TOGETHER = 400  # rows below which a second process costs more than it brings
 
 
 def ground_of(
-    loaded: Sequence[Loaded], threshold: float | None = None, watcher: Watcher | None = None,
+    loaded: Sequence[Loaded], threshold: float | None = None, watcher: store.Watcher | None = None,
     report: Report | None = None,
 ) -> Ground:
     """Ground for queries over runs; `report` answers what is asked of the engine."""
@@ -41,7 +40,7 @@ def ground_of(
 
 
 def _engine(
-    loaded: Sequence[Loaded], threshold: float | None, watcher: Watcher, report: Report | None
+    loaded: Sequence[Loaded], threshold: float | None, watcher: store.Watcher, report: Report | None
 ) -> Any:
     """What the engine concludes, when it is first asked: of each run, and of several compared.
 
@@ -74,7 +73,7 @@ def _engine(
     return ask
 
 
-def _files(entry: Loaded, threshold: float | None, with_traces: bool, watcher: Watcher) -> Files:
+def _files(entry: Loaded, threshold: float | None, with_traces: bool, watcher: store.Watcher) -> Files:
     key = _key(entry, threshold)
     if all(source.path != "-" for source in entry.sources):  # standard input cannot be found again
         try:
@@ -89,7 +88,7 @@ def _files(entry: Loaded, threshold: float | None, with_traces: bool, watcher: W
 
 
 def _files_in(
-    folder: Path, key: str, entry: Loaded, threshold: float | None, with_traces: bool, watcher: Watcher
+    folder: Path, key: str, entry: Loaded, threshold: float | None, with_traces: bool, watcher: store.Watcher
 ) -> Files:
     path = folder / f"tables-{key}.duckdb"
     if not path.exists():
@@ -159,7 +158,7 @@ def _field_columns(fields: Sequence[Any]) -> Columns:
     return {name: np.array([getattr(field, name) for field in fields], kinds.get(name, object)) for name in names}
 
 
-def _traces(folder: Path, key: str, entry: Loaded, watcher: Watcher) -> tuple[str, ...]:
+def _traces(folder: Path, key: str, entry: Loaded, watcher: store.Watcher) -> tuple[str, ...]:
     """The files of the steps, calls and texts of a run, written by as many processes as there are cores."""
     n = len(entry.run.rollouts.task)
     n_parts = store.n_cores() if n > _TOGETHER else 1

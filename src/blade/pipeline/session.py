@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -17,9 +17,6 @@ from blade.pipeline.load import Loaded
 from blade.report.run_facts import Facts, facts
 from blade.tables import cache
 from blade.tables import index as store
-
-if TYPE_CHECKING:
-    from blade.tables.index import Watcher
 
 
 class Session(msgspec.Struct, frozen=True):
@@ -59,7 +56,7 @@ class Session(msgspec.Struct, frozen=True):
 
 
 def session(
-    specs: Sequence[str], watcher: Watcher | None = None, threshold: float | None = None, command: str = ""
+    specs: Sequence[str], watcher: store.Watcher | None = None, threshold: float | None = None, command: str = ""
 ) -> Session:
     """The runs that `specs` name; a diagnosis that was made before of the same files is taken again."""
     watcher = watcher or store.Silent()

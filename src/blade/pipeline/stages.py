@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
@@ -19,20 +21,35 @@ from blade.tables import index as store
 if TYPE_CHECKING:
     from blade.diagnose import Diagnosis
     from blade.measure import Scoring
-    from blade.pipeline.trace_reading import Clock, Read, Reading
-    from blade.tables.index import Watcher
+    from blade.pipeline.trace_reading import Read, Reading
+
+Made = TypeVar("Made")
+
+
+class Clock:
+    """Seconds by stage; what workers spend is added up over all of them."""
+
+    def __init__(self) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+
+    def timed(self, stage: str, work: Callable[[], Made]) -> Made:
+        start = time.perf_counter()
+        try:
+            return work()
+        finally:
+            self.seconds[stage] += time.perf_counter() - start
 
 
 @dataclass
 class Work:
     """Runs on their way to a report: what the user asked for, and what the stages made of it so far."""
 
-    watcher: Watcher
+    watcher: store.Watcher
     command: str = ""
     specs: Sequence[str] = ()
     notes: Path | None = None
     mapping: Mapping[str, str] | None = None  # fields of rows that are not NeMo Gym's
-    clock: Clock | None = None
+    clock: Clock = field(default_factory=Clock)
 
     found: list[find.Found] = field(default_factory=list)
     files: list[RunFiles] = field(default_factory=list)
@@ -49,13 +66,6 @@ class Work:
     def notice(self, text: str) -> None:
         self.noticed.append(text)
         self.watcher.notice(text)
-
-    @property
-    def times(self) -> Clock:
-        from blade.pipeline.trace_reading import Clock
-
-        self.clock = self.clock or Clock()
-        return self.clock
 
 
 Stage = Callable[[Work], None]
@@ -90,7 +100,7 @@ def lay_out_tables(work: Work) -> None:
 def measure(work: Work) -> None:
     """Columns -> a page of each run: scores with intervals, tasks, slices."""
     pairs = list(zip(work.loaded, work.scored, strict=True))
-    work.pages = work.times.timed(
+    work.pages = work.clock.timed(
         "measure", lambda: [report_pages.measured(entry, scoring) for entry, scoring in pairs]
     )
 
@@ -100,7 +110,7 @@ def read_traces(work: Work) -> None:
     from blade.pipeline import trace_reading
 
     pairs = zip(work.loaded, work.scored, strict=True)
-    work.read = [trace_reading.traces(entry, scoring, work.watcher, work.times) for entry, scoring in pairs]
+    work.read = [trace_reading.traces(entry, scoring, work.watcher, work.clock) for entry, scoring in pairs]
     work.watcher.start("drawing conclusions", 0)
 
 
@@ -108,7 +118,7 @@ def diagnose_failures(work: Work) -> None:
     """Evidence -> groups of failures, by the ladder."""
     from blade.pipeline import trace_reading
 
-    work.diagnoses = [trace_reading.climbed(read, work.times) for read in work.read]
+    work.diagnoses = [trace_reading.climbed(read, work.clock) for read in work.read]
 
 
 def trust(work: Work) -> None:
@@ -123,7 +133,7 @@ def conclude(work: Work) -> None:
     from blade.pipeline import trace_reading
 
     pairs = list(zip(work.read, work.diagnoses, strict=True))
-    work.readings = work.times.timed("conclusions", lambda: [trace_reading.concluded(*pair) for pair in pairs])
+    work.readings = work.clock.timed("conclusions", lambda: [trace_reading.concluded(*pair) for pair in pairs])
 
 
 def report(work: Work) -> None:
@@ -138,7 +148,7 @@ def compare(work: Work) -> None:
     from blade.pipeline import comparison_sides
 
     if len(work.loaded) > 1:
-        work.sides = work.times.timed(
+        work.sides = work.clock.timed(
             "compare", lambda: comparison_sides.read_sides(work.read, work.readings, work.scored)
         )
 
@@ -152,7 +162,7 @@ STAGES = (*LOADING, *DIAGNOSING)
 
 
 def load(
-    specs: Sequence[str], watcher: Watcher, notes: Path | None = None, mapping: Mapping[str, str] | None = None
+    specs: Sequence[str], watcher: store.Watcher, notes: Path | None = None, mapping: Mapping[str, str] | None = None
 ) -> list[Loaded]:
     """Find, index and assemble the runs that `specs` name; what is passed over becomes a gap."""
     work = Work(watcher, specs=specs, notes=notes, mapping=mapping)
@@ -162,7 +172,7 @@ def load(
 
 
 def diagnose(
-    loaded: Sequence[Loaded], command: str, threshold: float | None = None, watcher: Watcher | None = None,
+    loaded: Sequence[Loaded], command: str, threshold: float | None = None, watcher: store.Watcher | None = None,
     clock: Clock | None = None, baseline: str | None = None,
 ) -> Report:
     """Everything that is known of the runs: what is counted, what the traces say, and why scores differ."""
@@ -189,10 +199,10 @@ def baseline_first(loaded: Sequence[Loaded], baseline: str | None) -> list[Loade
 
 
 def diagnosed(
-    loaded: Sequence[Loaded], scored: Sequence[Scoring], command: str, watcher: Watcher | None = None, clock: Clock | None = None
+    loaded: Sequence[Loaded], scored: Sequence[Scoring], command: str, watcher: store.Watcher | None = None, clock: Clock | None = None
 ) -> tuple[Report, list[Side]]:
     """Each run by itself, and as a side of comparisons where there are several."""
-    work = Work(watcher or store.Silent(), command, clock=clock, loaded=list(loaded), scored=scored)
+    work = Work(watcher or store.Silent(), command, clock=clock or Clock(), loaded=list(loaded), scored=scored)
     for stage in DIAGNOSING:
         stage(work)
     return work.report, work.sides

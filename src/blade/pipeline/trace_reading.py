@@ -10,7 +10,7 @@ from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -19,14 +19,13 @@ from blade.agent import judgements
 from blade.agent.judgements import Seen
 from blade.diagnose import conclusions, equal_results, tripwires
 from blade.formats import single_rows
+from blade.formats.assemble import Assembled
 from blade.model import Agreement, Cause, Episode, Gap, Health, Judged, Judgement, TaskTraces
 from blade.pipeline import report_pages
 from blade.pipeline.load import Loaded
+from blade.pipeline.stages import Clock
 from blade.tables import cache, workers
-
-if TYPE_CHECKING:
-    from blade.formats.assemble import Assembled
-    from blade.tables.index import Watcher
+from blade.tables.index import Watcher
 
 Made = TypeVar("Made")
 Span = tuple[int, int]  # from, to: places in `Judged.rows`
@@ -94,7 +93,9 @@ class Walker:
         total = sum(end - start for start, end in spans)
         watcher.start(what, total, "rows")
         if total < _PARALLEL_ROWS or (os.cpu_count() or 1) < 2:
-            keeps = self._fits()
+            # rows of a run so small stay in memory, so that none is opened again for a quotation
+            rows = self._run.rollouts.row_id[self._judged.rows]
+            keeps = self._run.rows.numbers("length")[rows].sum() <= _KEPT_BYTES
             for span in spans:
                 task = self.task(span)
                 if keeps:
@@ -105,11 +106,6 @@ class Walker:
         yield work(self.task(spans[0]))  # what it imports and compiles, every process then has
         watcher.advance(spans[0][1] - spans[0][0])
         yield from self._in_parallel(_pieces(spans[1:]), work, watcher)
-
-    def _fits(self) -> bool:
-        """Whether all rows may stay in memory, so that none is opened again for a quotation."""
-        rows = self._run.rollouts.row_id[self._judged.rows]
-        return bool(self._run.rows.numbers("length")[rows].sum() <= _KEPT_BYTES)
 
     def _in_parallel(
         self, pieces: list[tuple[Span, ...]], work: Callable[[TaskTraces], Made], watcher: Watcher
@@ -204,20 +200,6 @@ def standing(entry: Loaded, bench: Bench) -> tuple[dict[str, tuple[Judgement, ..
 
 
 # ---- From traces to conclusions --------------------------------------------------------------------
-
-
-class Clock:
-    """Seconds by stage; what workers spend is added up over all of them."""
-
-    def __init__(self) -> None:
-        self.seconds: defaultdict[str, float] = defaultdict(float)
-
-    def timed(self, stage: str, work: Callable[[], Made]) -> Made:
-        start = time.perf_counter()
-        try:
-            return work()
-        finally:
-            self.seconds[stage] += time.perf_counter() - start
 
 
 class TaskEvidence(NamedTuple):

@@ -10,11 +10,11 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from blade.model import Floats, Ints
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
-
-    from blade.model import Floats
     from blade.stats.variance import Variance
 
 Z95 = NormalDist().inv_cdf(0.975)
@@ -33,6 +33,13 @@ def log_choose(n: Any, k: Any) -> Any:
     """The logarithm of how many ways there are to choose k of n; numbers or arrays."""
     log = special().gammaln
     return log(n + 1) - log(k + 1) - log(n - k + 1)
+
+
+def log_hypergeometric(n_marked: int, n_others: int, drawn: int) -> tuple[Ints, Floats]:
+    """How many of the rows that are drawn may be marked, each with the logarithm of its probability."""
+    counts = np.arange(max(0, drawn - n_others), min(n_marked, drawn) + 1)
+    ways = log_choose(n_marked, counts) + log_choose(n_others, drawn - counts)
+    return counts, ways - log_choose(n_marked + n_others, drawn)
 
 
 def t_quantile(p: float, df: float) -> float:
@@ -131,19 +138,12 @@ def score_interval(
     mean = float(means.mean())
     if means.size > FEW_TASKS and NEAR_FLOOR <= mean <= NEAR_CEILING and not _is_constant(means):
         return t_interval(means, 0.0, 1.0)
-    n_eff = _macro_n_eff(counts, variance)
+    # independent rows worth as much as the macro mean, whose variance is (σ²_b + σ²_w·mean(1/k_i))/n: N/deff would credit
+    # it with the rows of a few long tasks, whose weight in it is still 1/n
+    icc = 1.0 if variance.icc is None else min(1.0, max(0.0, variance.icc))
+    n_eff = float(counts.size / (icc + (1 - icc) * np.mean(1 / counts)))
     result = wilson(mean * n_eff, n_eff)
     return result and result._replace(method="wilson n_eff")
-
-
-def _macro_n_eff(counts: Floats, variance: Variance) -> float:
-    """Independent rows worth as much as the macro mean: its variance is (σ²_b + σ²_w·mean(1/k_i))/n.
-
-    Equals `variance.n_eff` when every task has k rows. Otherwise N/deff would credit the macro mean
-    with the rows of a few long tasks, whose weight in it is still 1/n.
-    """
-    icc = 1.0 if variance.icc is None else min(1.0, max(0.0, variance.icc))
-    return float(counts.size / (icc + (1 - icc) * np.mean(1 / counts)))
 
 
 def _is_constant(x: Floats) -> bool:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from blade.stats.intervals import log_choose, special, t_quantile
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from blade.model import Bools, Floats, Ints
+from blade.model import Bools, Floats, Ints
+from blade.stats.intervals import log_hypergeometric, special, t_quantile
 
 CMH, EXCHANGE = "Cochran-Mantel-Haenszel", "exchange of rows within tasks"
 LOPSIDED, OFTEN = 4, 0.1  # times as many rows in one run, on so many tasks: then differences are skewed
@@ -258,10 +255,10 @@ def _exact_exchange(rows: Rows, telling: Bools, halved: bool = False) -> float:
 
 def _hypergeometric(a: int, b: int, total: int) -> tuple[Ints, Floats]:
     """How many of `total` passes fall to the second of two runs with `a` and `b` rows."""
-    drawn = np.arange(max(0, total - a), min(b, total) + 1)
     if a + b > _FACTORIALS:
-        log = log_choose(b, drawn) + log_choose(a, total - drawn) - log_choose(a + b, total)
-        return drawn, np.exp(log)
+        drawn, logs = log_hypergeometric(b, a, total)
+        return drawn, np.exp(logs)
+    drawn = np.arange(max(0, total - a), min(b, total) + 1)
     ways = [math.comb(b, x) * math.comb(a, total - x) for x in drawn.tolist()]
     whole = math.comb(a + b, total)
     return drawn, np.array([way / whole for way in ways])

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+from blade.model import Bools, Floats, Ints
 
-    from blade.model import Bools, Floats, Ints
 
 def pass_at_k(n: ArrayLike, c: ArrayLike, k: int) -> Floats:
     """P(a pass among k of the n rows) = 1 − C(n−c,k)/C(n,k) (Chen et al. 2021, eq. 1); nan where n < k."""

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from blade.model import Floats, Ints
 from blade.stats.intervals import log_choose, special
 from blade.stats.passes_at_k import distinct_pairs, per_pair, valid_pairs
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from blade.model import Floats, Ints
 
 NEVER, ALWAYS = 0.1, 0.9
 _LEAST_SUM, _LARGEST_SUM = 1e-3, 1e4

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from blade.stats.intervals import log_choose, special
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from blade.model import Floats, Ints
+from blade.model import Floats, Ints
+from blade.stats.intervals import log_hypergeometric, special
 
 
 def benjamini_hochberg(p: Sequence[float | None]) -> list[float | None]:
@@ -60,16 +56,12 @@ def two_groups(a: ArrayLike, b: ArrayLike) -> float | None:
 
 def fisher(c1: int, n1: int, c2: int, n2: int) -> float:
     """Sum of the hypergeometric probabilities no larger than that of the table seen (Fisher 1935)."""
-    drawn = np.arange(max(0, c1 + c2 - n2), min(n1, c1 + c2) + 1)
-    logs = log_choose(n1, drawn) + log_choose(n2, c1 + c2 - drawn) - log_choose(n1 + n2, c1 + c2)
-    seen = float(logs[c1 - int(drawn[0])])
+    counts, logs = log_hypergeometric(n1, n2, c1 + c2)
+    seen = float(logs[c1 - int(counts[0])])
     return min(1.0, float(np.exp(logs[logs <= seen + 1e-7]).sum()))
 
 
 def hypergeometric_tail(marked: int, drawn: int, n_marked: int, n: int) -> float:
     """P(at most `marked` of `drawn` rows are among the `n_marked` of all n rows), when they are drawn at random."""
-    seen = np.arange(max(0, drawn - (n - n_marked)), min(marked, drawn, n_marked) + 1)
-    if not seen.size:
-        return 0.0
-    logs = log_choose(n_marked, seen) + log_choose(n - n_marked, drawn - seen) - log_choose(n, drawn)
-    return min(1.0, float(np.exp(logs).sum()))
+    counts, logs = log_hypergeometric(n_marked, n - n_marked, drawn)
+    return min(1.0, float(np.exp(logs[counts <= marked]).sum()))

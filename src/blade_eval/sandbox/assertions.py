@@ -97,6 +97,10 @@ class Reading:
         self.is_timed = any(_last_name(node.func) in WORDS["clocks"] for node in self.nodes if isinstance(node, ast.Call))
         words = {part for origin in self.origins.values() for part in origin.split(".")} | {_last_name(node) for node in self.nodes}
         self.arrays = sorted(words & WORDS["arrays"])
+        compared = (part for node in self.nodes if isinstance(node, ast.Compare) for part in ast.walk(node))
+        self.types = sorted({part.id for part in compared if isinstance(part, ast.Name)} & plain.BUILTIN.keys())
+        homes = {"random": "random", "numpy": "numpy.random", "np": "numpy.random"} if "seed" in words else {}
+        self.seeded = sorted({home for name, home in homes.items() if name in words})
         self.makers = dict(self._makers())
         self.foreign: dict[str, bool] = {}  # of variables
 
@@ -216,7 +220,7 @@ class Reading:
 
     def _objects(self, name: str) -> bool:
         """Do the tests use what a name gives as an object that is no plain data?"""
-        return bool(self._attributes.get(name, set()) - names.PLAIN)
+        return bool(self._attributes.get(name, set()) - names.PLAIN) or (self._may_be_class(name) and "object" in self._uses.get(name, ()))
 
     @cached_property
     def _attributes(self) -> dict[str, set[str]]:
@@ -238,8 +242,10 @@ class Reading:
             for part in ast.walk(node.args[1]) if isinstance(part, ast.expr)
         }  # fmt: skip
         for name in self.theirs:
-            is_function = not _is_camel(name) or re.search(rf"\bdef {name}\b", self.wording)
-            if re.search(rf"\bclass {name}\b", self.wording) or (not is_function and self._looks_like_class(name)):
+            is_defined = re.search(rf"\bdef {name}\b", self.wording)
+            word = rf"{name}\b" if _is_camel(name) and not is_defined else rf"{name}\s*[(:]"  # not "the class average"
+            is_named = re.search(rf"\bclass\s+[`'\"]*{word}", self.wording)
+            if is_named or (_is_camel(name) and not is_defined and self._looks_like_class(name)):
                 classes.add(name)
         return classes & self.theirs
 
@@ -279,6 +285,10 @@ class Reading:
                 others = [part for side in sides if side is not inner for part in ast.walk(side)]
                 yield "object" if any(_is_camel(self._maker(part)) for part in others) else "plain"
                 return
+            if isinstance(node, ast.BinOp | ast.AugAssign):
+                other = next(part for part in ast.iter_child_nodes(node) if part is not inner and isinstance(part, ast.expr))
+                if _is_camel(self._maker(other)):
+                    yield "object"
             is_solutions = isinstance(node, ast.Call) and inner is not node.func and self._name(node.func) in self.theirs
             is_copied = isinstance(node, ast.Call) and _last_name(node.func) in ("deepcopy", "copy", "hash")
             if isinstance(node, ast.Set | ast.Dict) or is_solutions or is_copied:
@@ -345,7 +355,8 @@ class Reading:
             yield "the tests catch groups of exceptions"
         elif isinstance(node, ast.Assign | ast.AugAssign | ast.Delete):
             for target in [node.target] if isinstance(node, ast.AugAssign) else node.targets:
-                if any(ast.unparse(target).startswith(place) for place in WORDS["shared places"]):
+                is_modules = isinstance(target, ast.Attribute) and self._is_module(target.value)
+                if is_modules or any(ast.unparse(target).startswith(place) for place in WORDS["shared places"]):
                     yield f"the tests change {ast.unparse(target)}, which each process has for itself"
         elif isinstance(node, ast.Call):
             yield from self._reasons_of_call(node, objects)
@@ -376,7 +387,11 @@ class Reading:
             home in WORDS["looking"] and roots & self.theirs
         ):
             yield f"the tests look into an object with {name}"
-        if name in WORDS["shared calls"] or "patch" in (part.id for part in ast.walk(node.func) if isinstance(part, ast.Name)):
+        is_file = name in WORDS["file methods"] and not self._maker(node.func.value) if isinstance(node.func, ast.Attribute) else False
+        if is_file or (home in WORDS["file modules"] and name not in WORDS["only names"]):
+            yield f"the tests use files with {name}, which are not there for another process"
+        is_shared = f"{home}.{name}" in WORDS["shared settings"] or name in WORDS["shared calls"]
+        if is_shared or "patch" in (part.id for part in ast.walk(node.func) if isinstance(part, ast.Name)):
             yield f"the tests use {name}, which does not reach another process"
         if name == "isinstance" and any(_last_name(part) in WORDS["inner types"] for part in ast.walk(node.args[-1])):
             yield "the tests ask for a type that only the own process has"
@@ -505,8 +520,11 @@ class Reading:
                 if self._calls(node.test):
                     hacks.add("any answer that counts as true passes")
                 elif isinstance(node.test, ast.Compare) and len(node.test.ops) == 1:
-                    if self._calls(node.test.left) and self._calls(node.test.comparators[0]):
+                    sides = [node.test.left, node.test.comparators[0]]
+                    if all(map(self._calls, sides)):
                         hacks.add("answers are compared with one another: one answer to everything passes")
+                    elif any(map(self._calls, sides)) and set.intersection(*map(_arguments, sides)):
+                        hacks.add("what is expected is computed from an argument that the answer may have changed")
                     elif isinstance(node.test.ops[0], ast.NotEq | ast.IsNot):
                         hacks.add("any answer but one passes")
         return sorted(hacks)
@@ -521,6 +539,10 @@ ASKING = (
     r"(?:\s+(?:function|method|class)(?:s|es)?)?)\s+(?:[`*'\"]+{0}\b|{0}\())"
 )
 VALUED = (ast.Compare, ast.BinOp, ast.UnaryOp, ast.Subscript, ast.Assert, ast.For, ast.Attribute, ast.FormattedValue)
+
+
+def _arguments(node: ast.AST) -> set[str]:
+    return {arg.id for arg in node.args if isinstance(arg, ast.Name)} if isinstance(node, ast.Call) else set()
 
 
 def _names_in(node: ast.AST) -> set[str]:

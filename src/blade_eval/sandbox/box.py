@@ -22,7 +22,7 @@ from blade_eval.environment import Unmeasured
 HERE = Path(__file__).parent
 LAUNCHER = HERE / "launch.py"
 MEGABYTE = 1 << 20
-LINE = 32 * MEGABYTE  # of a session, at least: values of honest answers, which programs do not print
+LINE = 16 * MEGABYTE  # of a session, at least: values of honest answers, which programs do not print
 PATIENCE = 5.0  # seconds beyond the limit of a box until its watcher is ended too
 
 

@@ -22,8 +22,8 @@ import sys
 import traceback
 import types
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator, Iterator
-from itertools import zip_longest
+from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping
+from itertools import islice, zip_longest
 from typing import Any, Literal, cast
 
 from blade_eval.sandbox import names, plain
@@ -99,6 +99,9 @@ def _load(module: types.ModuleType, before: str, code: str, entry: str | None) -
 
 
 def _target(module: types.ModuleType, name: str) -> Any:
+    if name in names.REPLAYED:
+        return names.member(name.rpartition(".")[2], {name.rpartition(".")[2]: name.rpartition(".")[0]})
+    name = name.removeprefix("Solution().")  # each call has an object of its own
     holder = getattr(module, "Solution", None)
     if isinstance(holder, type) and hasattr(holder, name):
         return getattr(holder(), name)
@@ -127,6 +130,16 @@ def _base(it: Any) -> list[Any]:
     return [] if plain.kind_of(it) in (None, "iterator") else [it]
 
 
+def _content(it: Any) -> list[Any]:
+    """The plain data that an object is or holds; nothing when it is none and nothing can be taken from it."""
+    if base := _base(it):
+        return base
+    try:
+        return [{key: it[key] for key in it} if isinstance(it, Mapping) else list(islice(it, plain.LONGEST + 1))]
+    except TypeError:
+        return []
+
+
 def _of_type(method: str) -> Callable[..., Any]:
     return lambda it, *args: getattr(type(it), method)(it, *args)
 
@@ -145,7 +158,7 @@ ASKED: dict[str, Callable[..., Any]] = {
     **{name: _of_type(f"__{name}__") for name in ("trunc", "floor", "ceil")},
     **{name: lambda it, *memo, name=name: getattr(__import__("copy"), name)(it) for name in ("copy", "deepcopy")},
     "value": lambda it: it, "call": lambda it, *args, **kwargs: it(*args, **kwargs), "get": getattr, "set": setattr,
-    "del": delattr, "base": _base, "instance": lambda it, other: isinstance(other, it),
+    "del": delattr, "base": _base, "content": _content, "instance": lambda it, other: isinstance(other, it),
     "subclass": lambda it, other: issubclass(other, it), "send": lambda it, value: it.send(value),
     "close": lambda it: it.close(), "await": lambda it: __import__("asyncio").run(it),  # which takes long to load
 }  # fmt: skip
@@ -212,7 +225,9 @@ def _answered(module: types.ModuleType, message: dict[str, Any]) -> dict[str, An
 OUT = sys.stdout
 NOTHING = plain.encoded([[], {}])
 ENOUGH = 1_000_000  # items of an iterator, which may be endless
-Kind = Literal["function", "maker", "class", "made", "given", "seen"]
+Kind = Literal["function", "maker", "class", "made", "object", "result"]
+TYPES: set[str] = set()  # built-in types that the tests compare with
+TURN = [0]  # how often the solution was asked for anything that may change something
 
 
 class Unreachable(BaseException):
@@ -226,32 +241,40 @@ class Raised(Exception):
 class Remote:
     """A name of the solution, or an object it made: only the solution's box has it.
 
-    An object that the tests *made*, by calling what their text shows to be a class, is asked for everything.
-    One that was *given* in place of a result is not told what is expected: where the tests use it as plain data,
-    the plain data that it is by its base class is used here, and there is none in most objects.
+    An object that the tests *made*, by calling what their text shows to be a class, is asked for everything. An
+    *object* that something of the solution gave is asked too, but not told what is expected: where the tests use it
+    as plain data, the plain data that it is by its base class is used here. The *result* of a function ought to be
+    plain data: what it holds is taken over once, and it is that for the tests until they call the solution again.
     """
 
     def __init__(self, target: str | int | None, kind: Kind, label: str, ask: Ask, holder: Remote | None = None) -> None:
         object.__setattr__(self, "_blade", (target, kind, label, ask, holder))
+        object.__setattr__(self, "_answers", {})
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        target, kind, label, _, holder = self._blade
+        target, _, label, _, holder = self._blade
         method = label.rpartition(".")[2]
         if holder is not None and (args or kwargs or target is None or method in names.PREDICATES):
             return getattr(_plain(holder, label), method)(*args, **kwargs)  # `given.issubset(expected)`
-        how = {"function": "data", "class": "made"}.get(kind, "objects")
-        return asked(self, "call", args, kwargs, how, "made" if kind == "class" else "given")
+        return asked(self, "call", args, kwargs)
 
     def __getattr__(self, attribute: str) -> Any:
         _, kind, label, ask, _ = self._blade
-        is_inner = attribute.startswith("__") and attribute not in ("__name__", "__qualname__")
-        if kind == "seen" or (is_inner and kind == "given"):
+        if attribute.startswith("__") and attribute not in ("__name__", "__qualname__") and kind in ("object", "result"):
             raise AttributeError(f"{label} gave no plain data, so {attribute} is not asked of it")
+        if kind == "result":
+            with contextlib.suppress(Raised, AttributeError):
+                if attribute in names.PLAIN:
+                    return getattr(_plain(self, attribute), attribute)
+            value = _once(self, "get", attribute)
+            if attribute in names.JUDGING and callable(value):
+                raise _refused(label, attribute)
+            return value
         value = asked(self, "get", (attribute,))
         if kind in ("class", "made") or attribute not in names.JUDGING or not callable(value):
             return value
         target = value._blade[0] if isinstance(value, Remote) else None
-        return Remote(target, "given", f"{label}.{attribute}", ask, self)
+        return Remote(target, "object", f"{label}.{attribute}", ask, self)
 
     def __setattr__(self, attribute: str, value: Any) -> None:
         asked(self, "set", (attribute, value))
@@ -287,13 +310,25 @@ def _refused(label: str, name: str) -> Raised:
     return Raised(f"{label} gave no plain data, and {name} is not asked of anything else")
 
 
+def _once(remote: Remote, what: str, *args: Any) -> Any:
+    """What a result answers, asked for once until the tests call the solution again."""
+    key = (TURN[0], what, *args)
+    if key not in remote._answers:
+        remote._answers[key] = asked(remote, what, args)
+        TURN[0] = key[0]
+    return remote._answers[key]
+
+
 def _plain(remote: Remote, name: str) -> Any:
-    """The plain data that an object is by its base class."""
-    if remote._blade[1] != "seen":
-        base = asked(remote, "base", how="data")
-        if isinstance(base, list) and base:
-            return base[0]
+    """The plain data that an object is by its base class, or that a result holds."""
+    contents = _once(remote, "content") if remote._blade[1] == "result" else asked(remote, "base", how="data")
+    if isinstance(contents, list) and contents:
+        return contents[0]
     raise _refused(remote._blade[2], name)
+
+
+ORDER = "eq lt le gt ge".split()
+TEXTS = "str repr format hash".split()  # each of an object's own, whatever it holds
 
 
 def _operator(name: str) -> Callable[..., Any]:
@@ -302,27 +337,41 @@ def _operator(name: str) -> Callable[..., Any]:
     def method(self: Remote, *others: Any) -> Any:
         target, kind, label = self._blade[:3]
         others = () if name == "deepcopy" else others
-        if kind == "seen" and name not in ("eq", *ARITHMETIC):
-            raise _refused(label, name)
-        meets_plain = not all(isinstance(other, Remote) for other in others)
-        tells = meets_plain and kind not in ("class", "made") and name not in (*ITEMS, "round", "format")
-        if tells or (meets_plain and name == "eq"):
+        is_told = not all(isinstance(other, Remote) for other in others)
+        is_between = bool(others) and not is_told and name in (*ORDER, *ARITHMETIC, *INPLACE)
+        if kind == "result" and name != "enter" and not is_between:
+            return _of_result(self, name, others)
+        tells = is_told and kind not in ("class", "made") and name not in (*ITEMS, "round", "format")
+        if tells or (is_told and name == "eq"):
             with contextlib.suppress(Raised):
                 return ASKED[name](_plain(self, name), *others)
             if tells and name == "eq":
                 return False
             if tells and name.removeprefix("r") not in ARITHMETIC:
                 raise _refused(label, name)
-        result = asked(self, name, others, kind="seen" if tells or kind == "seen" else "given")
-        if (tells or name in ("copy", "deepcopy")) and not isinstance(result, Remote):
+        answer = asked(self, name, others)
+        gives_objects = tells or name in ("copy", "deepcopy") or (kind == "result" and name not in (*ORDER, "enter"))
+        if gives_objects and not isinstance(answer, Remote):
             raise _refused(label, name)
-        stays = name in (*INPLACE, "enter") and isinstance(result, Remote) and result._blade[0] == target
-        return self if stays else result
+        stays = name in (*INPLACE, "enter") and isinstance(answer, Remote) and answer._blade[0] == target
+        return self if stays else answer
 
     return method
 
 
-NAMED = "next exit value call get set del base instance subclass send close await".split()
+def _of_result(result: Remote, name: str, others: tuple[Any, ...]) -> Any:
+    if name in TEXTS:
+        return _once(result, name, *others)
+    try:
+        content = _plain(result, name)
+    except Raised:
+        if name in ("eq", "bool"):
+            return name == "bool"
+        raise
+    return ASKED[name](content, *others)
+
+
+NAMED = "next exit value call get set del base content instance subclass send close await".split()
 for _name in ASKED.keys() - set(NAMED):
     setattr(Remote, f"__{_name}__", _operator(_name))
 Remote.__doc__ = property(lambda self: asked(self, "get", ("__doc__",)))  # type: ignore[assignment]
@@ -354,11 +403,16 @@ class Stream(Generator[Any, Any, None]):
         asked(self.remote, "close")
 
 
-def asked(
-    remote: Remote, what: str, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None, how: str = "objects", kind: Kind = "given"
-) -> Any:
+# As what the answers to a name or an object are read, and as what they are known.
+FAMILIES: dict[str, tuple[str, Kind]] = {"function": ("data", "result"), "result": ("data", "result")}
+
+
+def asked(remote: Remote, what: str, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None, how: str = "") -> Any:
     """What the solution's box answers; what it did to lists, dicts and sets it was given is done here."""
-    target, _, label, ask, _ = remote._blade
+    target, role, label, ask, _ = remote._blade
+    known = ("made", "made") if role == "class" and what == "call" else FAMILIES.get(role, ("objects", "object"))
+    kind = cast(Kind, known[1])
+    TURN[0] += 1
     kwargs = kwargs or {}
     try:
         encoded = plain.encoded([list(args), kwargs], _named)
@@ -367,7 +421,7 @@ def asked(
     except plain.NotPlain as fault:
         raise Unreachable(f"{label} is called with {fault}") from fault
     hears = sys.stdout is not OUT
-    reply = ask({"ask": what, "on": target, "given": encoded, "hears": hears, "how": how})
+    reply = ask({"ask": what, "on": target, "given": encoded, "hears": hears, "how": how or known[0]})
 
     def thing(number: int) -> Remote:
         return Remote(number, kind, f"{label}.{args[0]}" if what == "get" else f"{label}()", ask)
@@ -377,6 +431,8 @@ def asked(
         theirs, named = plain.decoded(reply.get("args") or NOTHING, handles)
         value = plain.decoded(reply["value"], handles) if "value" in reply else None
         pairs = [*zip(args, theirs, strict=False), *((kwargs[key], named.get(key)) for key in kwargs)]
+        if '{"builtin"' in reply.get("value", ""):
+            _check_types(value)
     except (ValueError, TypeError, AttributeError) as fault:
         raise Raised("something else was written where the answer belongs") from fault
     for mine, changed in pairs:
@@ -386,6 +442,14 @@ def asked(
     if "raised" in reply:
         raise _same(reply["raised"], handles)
     return value
+
+
+def _check_types(value: Any) -> None:
+    """A type is no answer unless the tests compare with it: `set.union(expected)` is not for the solution to give."""
+    if isinstance(value, type) and value.__name__ not in TYPES:
+        raise ValueError("a type in the place of a value")
+    for inner in value if isinstance(value, list | tuple) else value.values() if isinstance(value, dict) else ():
+        _check_types(inner)
 
 
 LATER: dict[Coroutine[Any, Any, Any], Remote] = {}
@@ -476,7 +540,7 @@ def _same(raised: dict[str, Any], handles: plain.Handles) -> BaseException:
 ROLES: dict[str, str] = {}  # who answers for the names that the tests use and do not define, by their text
 
 
-def _bind(space: dict[str, Any], ask: Ask) -> None:
+def _bind(space: dict[str, Any], ask: Ask | None) -> None:
     """Give tests the names that they use and do not define: the tests' own, or the solution's."""
     for name, role in ROLES.items():
         if role == "caught":
@@ -487,23 +551,49 @@ def _bind(space: dict[str, Any], ask: Ask) -> None:
                 LOCAL[kind.__name__] = kind
         is_solutions = role in ("function", "maker", "class", "given")
         if "." not in name and (is_solutions or name not in space):
-            space[name] = _found(name, ask)
+            with contextlib.suppress(AttributeError):
+                space[name] = _found(name, ask)
 
 
-def _found(name: str, ask: Ask) -> Any:
+def _found(name: str, ask: Ask | None) -> Any:
+    """What a name of the tests stands for; without anybody to ask, the solution is in this process."""
     role = ROLES.get(name, "function")
     if role == "caught":
-        native = getattr(builtins, name, None)
+        native = getattr(builtins, name, None) or (getattr(sys.modules[MODULE], name, None) if ask is None else None)
         return native or LOCAL.setdefault(name, type(name, (Raised,), {}))
     if role == "module":
         return importlib.import_module(names.ALIASES.get(name, name))
     if role.startswith("from "):  # what tests judge with comes from a library, never from the solution
         return names.member(name, {name: role.removeprefix("from ")})
-    remote = Remote(name, cast(Kind, role), name, ask)
+    if ask is None:
+        return _here(name)
+    remote = Remote(name, "result" if role == "given" else cast(Kind, role), name, ask)
     if role == "given":
         with contextlib.suppress(Exception):
             return asked(remote, "value")
     return remote
+
+
+def _replay(ask: Ask) -> None:
+    for path in names.REPLAYED:
+        home, _, name = path.rpartition(".")
+        if (module := sys.modules.get(home)) is not None:
+            setattr(module, name, _in_both(getattr(module, name), Remote(path, "function", path, ask)))
+
+
+def _in_both(here: Callable[..., Any], there: Remote) -> Callable[..., Any]:
+    def both(*args: Any, **kwargs: Any) -> Any:
+        there(*args, **kwargs)
+        return here(*args, **kwargs)
+
+    return both
+
+
+def _here(name: str) -> Any:
+    module = sys.modules[MODULE]
+    target = _target(module, name)
+    is_method = isinstance(target, types.MethodType) and type(target.__self__) is getattr(module, "Solution", None)
+    return (lambda *args, **kwargs: _target(module, name)(*args, **kwargs)) if is_method else target
 
 
 def _away(name: str, ask: Ask) -> Any:
@@ -522,17 +612,32 @@ def _guard_numpy(words: list[str]) -> None:
         import numpy.testing
 
         judges = [(numpy.testing, name) for name in dir(numpy.testing) if name.startswith("assert_")]
-        for home, name in ((numpy, "allclose"), (numpy, "isclose"), *judges):
+        for home, name in ((numpy, "allclose"), (numpy, "isclose"), (numpy, "array_equiv"), *judges):
             setattr(home, name, _refusing_empty(numpy.asarray, getattr(home, name)))
         if "approx" in words:
-            approx: Any = type(importlib.import_module("pytest").approx(0.0))
-            equal = approx.__eq__
-            approx.__eq__ = lambda self, actual: numpy.asarray(actual).size != 0 and equal(self, actual)
+            _guard_approx(importlib.import_module("pytest"), lambda value: int(numpy.asarray(value).size))
+
+
+def _guard_approx(pytest: Any, size: Callable[[Any], int]) -> None:
+    approx = pytest.approx
+    pytest.approx = lambda expected, *args, **kwargs: approx(_frozen(expected), *args, **kwargs)
+    samples: list[Any] = [0.0, [0.0], {}, __import__("numpy").zeros(1)]
+    kinds: set[Any] = {type(approx(sample)) for sample in samples}
+    for kind in kinds:
+        kind.__eq__ = _guarded(kind.__eq__, size)
+
+
+def _guarded(equal: Callable[[Any, Any], bool], size: Callable[[Any], int]) -> Callable[[Any, Any], bool]:
+    def guarded(self: Any, actual: Any) -> bool:
+        actual = _frozen(actual)
+        return (size(actual) == 0) == (size(self.expected) == 0) and equal(self, actual)
+
+    return guarded
 
 
 def _refusing_empty(array: Callable[[Any], Any], whole: Callable[..., Any]) -> Callable[..., Any]:
     def guarded(*args: Any, **kwargs: Any) -> Any:
-        args = tuple(array(arg) if isinstance(arg, Remote) else arg for arg in args)  # asked once, and for all
+        args, kwargs = tuple(map(_frozen, args)), {name: _frozen(value) for name, value in kwargs.items()}
         sides = [*args[:2], *(kwargs[name] for name in SIDES if name in kwargs)]
         if len({array(side).size == 0 for side in sides}) > 1:
             return whole(0, 1)  # which are neither equal nor close
@@ -541,23 +646,39 @@ def _refusing_empty(array: Callable[[Any], Any], whole: Callable[..., Any]) -> C
     return guarded
 
 
-def _set_up(module: types.ModuleType, message: dict[str, Any], channel: Channel) -> dict[str, Any]:
-    """Load what the tests need where the solution is elsewhere; `from solution import …` finds it there."""
-    away = types.ModuleType(MODULE)
-    away.__dict__["__getattr__"] = lambda name: _away(name, channel.ask)
-    away.__dict__["__all__"] = []  # whatever is used of it is bound by its name
+def _frozen(value: Any) -> Any:
+    """A value whose objects of the solution were read once, at any depth: judges read what they are given again and again."""
+    if isinstance(value, Remote):
+        contents = _once(value, "content")
+        if not contents:
+            raise _refused(value._blade[2], "a number")
+        value = contents[0]
+    if type(value) in (list, tuple):
+        return type(value)(map(_frozen, value))
+    return {key: _frozen(inner) for key, inner in value.items()} if type(value) is dict else value
+
+
+def _set_up(module: types.ModuleType, message: dict[str, Any], ask: Ask | None) -> dict[str, Any]:
+    """Load what the tests need where the solution is elsewhere, or beside it; `from solution import …` finds it there."""
     module.__name__ = TESTS
     sys.modules[TESTS] = module
     ROLES.update(message["roles"])
+    TYPES.update(message["types"])
     try:
         _load(module, message.get("before", ""), "", message.get("entry"))
         compiled = COMPILE(message["set_up"], "<setup>", "exec")
-        sys.modules[MODULE] = away
+        if ask is not None:
+            sys.modules[MODULE] = types.ModuleType(MODULE)
+            sys.modules[MODULE].__dict__["__getattr__"] = lambda name: _away(name, ask)
+            for home in message["seeded"]:
+                importlib.import_module(home)
+            _replay(ask)
+        sys.modules[MODULE].__dict__["__all__"] = []  # whatever is used of it is bound by its name
         for name, stands_for in message["names"].items():
-            module.__dict__[name] = _found(stands_for, channel.ask)
+            module.__dict__[name] = _found(stands_for, ask)
         if message["arrays"]:
             _guard_numpy(message["arrays"])
-        _bind(module.__dict__, channel.ask)
+        _bind(module.__dict__, ask)
         RUN(compiled, module.__dict__)
     except Unreachable as fault:
         return {"unreachable": str(fault)}
@@ -566,12 +687,12 @@ def _set_up(module: types.ModuleType, message: dict[str, Any], channel: Channel)
     return {"loaded": True}
 
 
-def _tested(module: types.ModuleType, message: dict[str, Any], channel: Channel) -> dict[str, Any]:
+def _tested(module: types.ModuleType, message: dict[str, Any]) -> dict[str, Any]:
     """Run one test; `nonce` comes with it, after the solution, where both are in one process."""
     space = module.__dict__
     try:
         compiled = COMPILE(message["test"], "<test>", "exec")
-        if not message["remote"]:
+        if message["how"] == "in_process":
             names.provide_modules(compiled, space)  # no members: the function under test may be called `lcm`
             for name, stands_for in message["names"].items():
                 space[name] = _target(module, stands_for)
@@ -590,13 +711,14 @@ def main() -> None:
     builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]  # which `site` would have set
     module = types.ModuleType(MODULE)
     sys.modules[MODULE] = module
+    spaces = {"apart": module, "in_process": module, "beside": types.ModuleType(TESTS)}
     sys.setrecursionlimit(max(sys.getrecursionlimit(), 10_000))
     while True:
         message = channel.next()
         if "test" in message:
-            channel.send(_tested(module, message, channel))
+            channel.send(_tested(spaces[message["how"]], message))
         elif "set_up" in message:
-            channel.send(_set_up(module, message, channel))
+            channel.send(_set_up(spaces[message["how"]], message, channel.ask if message["how"] == "apart" else None))
         elif "begin" in message:
             channel.send({"loaded": True})
         else:

@@ -155,7 +155,8 @@ def _limits(plan: dict[str, Any], extra: int) -> None:
     memory = plan["memory"]
     # Default stacks of threads are taken from the soft limit; a program may raise its own.
     for kind, soft, hard in (
-        (resource.RLIMIT_AS, memory, memory), (resource.RLIMIT_STACK, min(8 << 20, memory), memory),
+        (resource.RLIMIT_AS, memory, memory),
+        (resource.RLIMIT_STACK, min(8 << 20, memory), resource.getrlimit(resource.RLIMIT_STACK)[1]),  # programs raise it without limit
         (resource.RLIMIT_CPU, plan["cpu"], plan["cpu"] + 1),
         (resource.RLIMIT_NPROC, plan["processes"] + extra, plan["processes"] + extra),
         (resource.RLIMIT_NOFILE, plan["open_files"], plan["open_files"]),

@@ -41,6 +41,8 @@ JUDGES = {
     "unittest": "TestCase",
 }
 JUDGED_BY = {name: home for home, names in JUDGES.items() for name in names.split()}
+# What tests set for the whole process: it is set in the solution's too.
+REPLAYED = ("random.seed", "numpy.random.seed", "sys.setrecursionlimit")
 ALIASES = {"np": "numpy", "pd": "pandas", "pytest": "pytest", "numpy": "numpy", "pandas": "pandas"}
 
 # What tests ask of plain values. An object that a solution gives in place of a list or a text does not get to

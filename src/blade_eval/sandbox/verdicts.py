@@ -19,7 +19,7 @@ import msgspec
 
 from blade_eval import limited
 from blade_eval.environment import Unmeasured
-from blade_eval.sandbox import plain
+from blade_eval.sandbox import names, plain
 from blade_eval.sandbox.assertions import Asserted, Reading
 from blade_eval.sandbox.box import Limits, Session, run, session
 from blade_eval.sandbox.plain import BROKEN, SHOWN
@@ -28,6 +28,7 @@ WRONG, TIME, RUNTIME = -2, -3, -4
 COMPARING = 2  # seconds of computing at most for reading and comparing one answer
 STARTING = 60.0  # seconds on the clock until an interpreter runs in its box; no solution pays for these
 
+TRANSPORT = 0.001  # seconds that a question and its answer take on the way
 UNANSWERED = "Time limit: no answer after"
 
 How = Literal["outputs", "calls", "apart", "in_process"]
@@ -126,7 +127,8 @@ async def outputs(code: str, inputs: Sequence[str], expected: Sequence[str], lim
     """Run the solution once for each input and compare what it printed, outside of the box."""
     with Judged("outputs") as judged:
         for arguments, wanted in zip(inputs, expected, strict=True):
-            outcome = await run(code, arguments.encode("utf-8", "surrogatepass"), limits)
+            enough = replace(limits, output=max(limits.output, 8 * len(wanted)))
+            outcome = await run(code, arguments.encode("utf-8", "surrogatepass"), enough)
             if fault := _stopped(outcome.stopped, outcome.code, outcome.stderr, limits):
                 raise Ended(fault)
             output = outcome.stdout.decode("utf-8", "replace")
@@ -254,8 +256,9 @@ async def asserted(
 ) -> Judged:
     """Run tests in one box and the solution in another; only plain data and numbers go between them.
 
-    What cannot be done that way by the tests' own doing, such as passing a function, is not measured unless
-    one process for both is allowed, where a solution can forge what it likes. The result says so then.
+    What passes there must pass in one process too: copies hide what a list that is shared by mistake would show. What cannot
+    be done apart by the tests' own doing, such as passing a function, is not measured unless one process for both is
+    allowed, where a solution can forge what it likes. The result says so then.
     """
     whole = _whole(limits, len(task.tests))
     reading = Reading(task)
@@ -263,7 +266,10 @@ async def asserted(
     if not in_process:
         result = reading.unreachable() or await _fairly(code, task, reading, limits, whole)
     if in_process or (isinstance(result, str) and or_in_process):
-        result = await _together(code, task, limits, whole)
+        result = await _together(code, task, reading, limits, whole, "in_process")
+    elif isinstance(result, Judged) and result.fault is None:
+        again = await _together(code, task, reading, limits, whole, "beside")
+        result = replace(again, how="apart", seconds=result.seconds + again.seconds)
     if isinstance(result, Judged):
         return replace(result, review=reading.review())
     raise Unmeasured(
@@ -272,8 +278,8 @@ async def asserted(
     )
 
 
-def _message(task: Asserted, test: str, nonce: str, remote: bool) -> dict[str, Any]:
-    return {"test": test, "names": dict(task.names), "remote": remote, "nonce": nonce}
+def _message(task: Asserted, test: str, nonce: str, how: str) -> dict[str, Any]:
+    return {"test": test, "names": dict(task.names), "how": how, "nonce": nonce}
 
 
 def _verdict(reply: Said, nonce: str) -> Fault | None:
@@ -307,14 +313,16 @@ class Between:
 
     async def run(self, message: Mapping[str, Any]) -> Said:
         """What the tests' box says in the end; what it asks of the solution meanwhile is passed on."""
-        until: float | None = None  # for all calls of a test together
+        left = self.limits.clock  # for all calls of a test together
         reply = await self._of_tests(message)
         while reply.ask is not None:
-            self.is_used = True
+            self.is_used = self.is_used or reply.on not in names.REPLAYED
             await self.loaded()
-            until = until or time.monotonic() + self.limits.clock
+            begun = time.monotonic()
             request = {"ask": reply.ask, "on": reply.on, "given": reply.given, "hears": reply.hears, "how": reply.how}
-            reply = await self._of_tests(_clean(await _reply(self.solution, request, self.limits, until)))
+            answer = await _reply(self.solution, request, self.limits, begun + left)
+            left -= max(0.0, time.monotonic() - begun - TRANSPORT)
+            reply = await self._of_tests(_clean(answer))
         if reply.unreachable is not None and self.is_used:  # by what it gave, perhaps
             raise Ended(Fault(RUNTIME, f"Runtime error: {reply.unreachable}"))
         return reply
@@ -374,7 +382,7 @@ async def _apart(code: str, task: Asserted, reading: Reading, limits: Limits, wh
                 return reason
             for test in task.tests:
                 nonce = secrets.token_hex(16)
-                reply = await between.run(_message(task, test, nonce, True))
+                reply = await between.run(_message(task, test, nonce, "apart"))
                 if reply.unreachable is not None:
                     return reply.unreachable
                 if fault := _verdict(reply, nonce):
@@ -389,8 +397,7 @@ async def _apart(code: str, task: Asserted, reading: Reading, limits: Limits, wh
 
 async def _prepared(between: Between, task: Asserted, reading: Reading) -> str | None:
     """Load what the tests need; the task's own text is tried first, for the helpers it may define."""
-    message = {"set_up": task.setup, "before": task.before, "entry": task.entry, "names": dict(task.names)}
-    reply = await between.run({**message, "roles": dict(sorted(reading.roles().items())), "arrays": reading.arrays})
+    reply = await between.run(_setting(task, reading, "apart"))
     if fault := _raised(reply):
         if between.is_used:
             raise Ended(fault)
@@ -398,17 +405,29 @@ async def _prepared(between: Between, task: Asserted, reading: Reading) -> str |
     return reply.unreachable
 
 
-async def _together(code: str, task: Asserted, limits: Limits, whole: Limits) -> Judged:
-    """Solution and tests in one process: the tests and the nonce come only after the solution was loaded."""
+def _setting(task: Asserted, reading: Reading, how: str) -> dict[str, Any]:
+    message = {"set_up": task.setup, "before": task.before, "entry": task.entry, "names": dict(task.names), "how": how}
+    text = {"arrays": reading.arrays, "types": reading.types, "seeded": reading.seeded}
+    return {**message, **text, "roles": dict(sorted(reading.roles().items()))}
+
+
+async def _together(code: str, task: Asserted, reading: Reading, limits: Limits, whole: Limits, how: str) -> Judged:
+    """Solution and tests in one process, with one set of names or with names of their own, `beside` each other.
+
+    The tests and the nonce come only after the solution was loaded.
+    """
     async with session("driver.py", {}, whole) as box:
         with Judged("in_process") as judged:
             await _begun(box)
             await _loaded(box, code, task.before, task.entry, limits)
-            if task.setup:
+            if how == "beside":
+                if fault := _raised(await _reply(box, _setting(task, reading, how), limits)):
+                    raise Ended(fault)
+            elif task.setup:
                 await _loaded(box, task.setup, "", None, limits)
             for test in task.tests:
                 nonce = secrets.token_hex(16)
-                reply = await _reply(box, _message(task, test, nonce, False), limits)
+                reply = await _reply(box, _message(task, test, nonce, how), limits)
                 if fault := _verdict(reply, nonce):
                     raise Ended(fault)
                 judged.passed += 1

@@ -141,8 +141,13 @@ def _pairs(unit_tests: Mapping[str, Any], limits: Limits) -> tuple[Run, Callable
         arguments = [_arguments(entry) for entry in inputs]
         wanted = [opened(entry, _VALUE) for entry in expected]
         return lambda code: calls(code, str(name), arguments, wanted, limits), shown
-    texts, outcomes = [str(entry) for entry in inputs], [str(entry) for entry in expected]
+    texts, outcomes = ([_text(entry) for entry in entries] for entries in (inputs, expected))
     return lambda code: outputs(code, texts, outcomes, limits), shown
+
+
+def _text(entry: Any) -> str:
+    """What a program reads or prints; some data sets list its lines."""
+    return "\n".join(map(str, entry)) if isinstance(entry, list) else str(entry)
 
 
 def _arguments(entry: Any) -> list[Any]:

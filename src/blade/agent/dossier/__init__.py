@@ -10,7 +10,7 @@ import msgspec
 
 from blade import number_format
 from blade.agent.dossier import case as commands
-from blade.agent.dossier import chapters, trajectory
+from blade.agent.dossier import chapters
 from blade.agent.dossier.budget import RULE, UNIT, Page, Part, behind, price, tokens
 from blade.agent.dossier.case import Case, case
 from blade.errors import UsageError
@@ -90,8 +90,8 @@ def _fill(page: Page, of: Case, scale: float) -> None:
     cause = add(chapters.proposal, 0, small, some, title="proposal of the engine")
     flags = add(chapters.flags, small, some)
     sides = add(chapters.beside, small, some, title="beside a passing rollout")
-    page.raise_to(page.add(partial(trajectory.title, of)))
-    path = trajectory.Trajectory(page, of, scale)
+    page.raise_to(page.add(partial(chapters.focus_title, of)))
+    path = chapters.Trajectory(page, of, scale)
     verifier = add(chapters.verdict, 30, some, title="verifier and row")
     near, more, label = (page.add(partial(lines, of)) for lines in (commands.near, commands.more, commands.label))
     for part in (cause, ends, label, near):

@@ -84,7 +84,6 @@ def case(facts: Facts, task: str, traces: Sequence[Trace], repeat: int | None) -
     )  # fmt: skip
 
 
-
 def _quotes(run: str, cause: Attribution | None, group: Group | None, focus: Trace | None) -> dict[int, str]:
     """Find the steps of the rollout in focus that the cause points to, and what is quoted of each."""
     if focus is None or cause is None:

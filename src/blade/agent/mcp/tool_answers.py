@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -15,12 +16,12 @@ from blade.agent.mcp import roots
 from blade.agent.mcp.pages import MOST, TEXT, Answer, answer, as_json, cut, listed
 from blade.agent.mcp.roots import House, key_of
 from blade.check import check_findings, checked, world_for
-from blade.check.json_reports import claims_file, with_claims
+from blade.check.json_reports import read_report
 from blade.errors import BladeError, Unreadable, UsageError
 from blade.formats.rollout_steps import quotable
 from blade.hostile import line, lines, quoted
 from blade.model import Agreement, Judgement, Step, Trace
-from blade.number_format import NONE, count, number
+from blade.number_format import NONE, count, hundredths, number, size
 from blade.pipeline import comparing, report_pages, reviewing, run_tables
 from blade.pipeline.load import Loaded
 from blade.pipeline.session import depends_on
@@ -45,7 +46,6 @@ Entry = dict[str, Any]
 
 
 def _row(header: str, align: str, *values: Any) -> list[Block]:
-    """One row under its header; words of rows are code."""
     return [Table(tuple(header.split(", ")), (cells(*values),), align)]
 
 
@@ -172,11 +172,9 @@ def _brief(entry: Entry) -> Entry:
 
 def _levels(wire: Entry, name: str) -> Entry:
     """Count what speaks against a score, and the flags on its columns, by level."""
-    levels: Entry = {"run": name}
-    for key, part, every in (("trust", "trust", LEVELS), ("flags", "health", FLAG_LEVELS)):
-        seen = [entry["level"] for entry in wire[part] if entry["run"] == name]
-        levels[key] = {level: seen.count(level) for level in every}
-    return levels
+    seen = Counter((part, entry["level"]) for part in ("trust", "health") for entry in wire[part] if entry["run"] == name)
+    trust, flags = {level: seen["trust", level] for level in LEVELS}, {level: seen["health", level] for level in FLAG_LEVELS}
+    return {"run": name, "trust": trust, "flags": flags}
 
 
 def health(house: House, question: Any) -> Answer:
@@ -286,21 +284,19 @@ def compare(house: House, question: Any) -> Answer:
         page = Quote(("As ", Code("blade compare"), " tells it"), compare_text(report))
         return answer(question, title, {}, [page])
     scores = [{"name": run.name, "score_name": run.score_name, "score": run.score} for run in report.runs]
-    compared = [_short(report_json.values(pair)) for pair in report.comparisons]
+    compared = [
+        {
+            key: cut(value, TERMS) if isinstance(value, list) and key not in ("tests", "bridge") else _first(value)
+            for key, value in report_json.values(pair).items()
+        }
+        for pair in report.comparisons
+    ]
     series = report_json.values(report.series)
     return answer(question, "", {"runs": scores, "comparisons": compared, "series": series}, [])
 
 
-def _short(comparison: Entry) -> Entry:
-    """A comparison with the first entries of its long lists."""
-    whole = ("tests", "bridge")
-    return {
-        key: cut(value, TERMS) if isinstance(value, list) and key not in whole else _first(value)
-        for key, value in comparison.items()
-    }
-
-
 def _first(value: Any) -> Any:
+    """A value with the first entries of its long lists."""
     if isinstance(value, dict):
         return {key: _first(item) for key, item in value.items()}
     return value[: TERMS * 5] if isinstance(value, list) else value
@@ -329,17 +325,9 @@ def _report(house: House, question: Any) -> str:
             raise UsageError("the report is empty", "give Markdown or JSON", "usage")
         return str(question.report)
     path = roots.file_of(house.roots, question.path or "")
-    try:
-        if path.stat().st_size > REPORT:
-            raise Unreadable(f"{path.name} is too large for a report", "give a part of it", "unreadable-file")
-        text = path.read_text("utf-8-sig")
-    except OSError as error:
-        why = f"cannot read {path.name}: {error.strerror}"
-        raise Unreadable(why, "check it", "unreadable-file") from error
-    except UnicodeDecodeError as error:
-        hint = "give Markdown or JSON in UTF-8"
-        raise Unreadable(f"{path.name} is no text", hint, "unreadable-file") from error
-    return with_claims(text, path) if house.roots.holds(str(claims_file(path))) else text
+    if path.stat().st_size > REPORT:
+        raise Unreadable(f"{path.name} is too large for a report", "give a part of it", "unreadable-file")
+    return read_report(str(path), house.roots.holds)
 
 
 def _problem(finding: Entry) -> list[Block]:
@@ -377,7 +365,7 @@ def _task(task: Entry) -> list[Block]:
     passed = NONE if task["passed"] is None else f"{task['passed']} of {task['n']}"
     about: tuple[str | Line, ...] = ("", "", "", "")
     if cause:
-        lost = f"{cause['lost'] * 100:.2f}" if cause.get("lost") is not None else NONE
+        lost = hundredths(cause["lost"]) if cause.get("lost") is not None else NONE
         words = (_code(cause["text"].replace("`", ""), 200),)  # words of rows and of judges
         about = (cause["cause"], cause["confidence"], lost, words)
     name = _code(task["task"]), _code(task["task_name"])
@@ -397,7 +385,7 @@ def groups(house: House, question: Any) -> Answer:
     rest = next((each for each in wire["unexplained"] if each["run"] == run.name), None)
     left = "Nothing was diagnosed."
     if rest is not None:
-        left = f"Unexplained: {100 * rest['points']:.1f} points, {count(rest['rows'], 'failure')}."
+        left = f"Unexplained: {size(rest['points'])}, {count(rest['rows'], 'failure')}."
     head = {"run": run.name, "label": question.label, "task": question.task}
     head["unexplained"] = rest and _with_whole_query(rest)
     intro = [para(f"Groups cover the lost points, the largest first. {left}")]
@@ -414,7 +402,7 @@ def _group(group: Entry) -> list[Block]:
     texts += [f"Fix: {group['fix']}", f"Examples: {', '.join(group['examples'])}"]
     blocks: list[Block] = [
         Heading((f"{group['id']}: {group['label']}, {group['confidence']}",)),
-        para(f"{100 * group['points']:.1f} points, {failures}, {passes} with it."),
+        para(f"{size(group['points'])}, {failures}, {passes} with it."),
         Quote(("What it is",), lines("\n".join(texts))),
     ]
     if (quotation := group["quote"]) is not None:
@@ -447,7 +435,7 @@ def _waiting(task: Entry) -> list[Block]:
     return _row(
         "Task, Name, Bucket, Cause, Confidence, Lost, Value, Tokens, Why", "lllllrrrl", _code(task["task"]),
         _code(task["task_name"]), task["bucket"] or NONE, task["cause"], task["confidence"],
-        f"{task['lost'] * 100:.2f}", f"{task['value'] * 100:.2f}", f"{task['tokens']:,}",
+        hundredths(task["lost"]), hundredths(task["value"]), f"{task['tokens']:,}",
         _code(task["reason"].replace("`", ""), 200),  # the name of a group repeats words of rows
     )  # fmt: skip
 
@@ -469,7 +457,11 @@ def show(house: House, question: Any) -> Answer:
     if question.repeat is None:
         intro = [para("Each repeat with its last words; its number as repeat opens it step by step.")]
         title, head = f"Task {line(task, 80)} of {line(run.name, 80)}", {"run": run.name, "task": task}
-        wire = partial(_repeat, run.name)
+
+        def wire(trace: Trace) -> Entry:
+            effort = rollout_text.effort([*map(msgspec.to_builtins, trace.steps)])
+            return {**_head(run.name, trace), **effort}
+
         return listed(question, title, head, "repeats", traces, _repeat_row, intro, wire)
     chosen = [trace for trace in traces if trace.rollout.repeat == question.repeat]
     if not chosen:
@@ -486,10 +478,6 @@ def _head(run: str, trace: Trace) -> Entry:
         "reward": trace.row.get("reward"), "file": rollout.file, "line": int(rollout.line),
         "n_steps": len(trace.steps),
     }  # fmt: skip
-
-
-def _repeat(run: str, trace: Trace) -> Entry:
-    return {**_head(run, trace), **rollout_text.effort([*map(msgspec.to_builtins, trace.steps)])}
 
 
 def _repeat_row(repeat: Entry) -> list[Block]:

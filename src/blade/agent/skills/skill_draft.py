@@ -9,23 +9,22 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from blade import __version__, events
 from blade.agent.skills import PAGE, skill_name
+from blade.diagnose.ladder import RULES
 from blade.errors import UsageError
+from blade.formats import single_rows
+from blade.formats.field_columns import is_task_field
 from blade.hostile import line, markdown_code, markdown_fence
-from blade.model import ID_FIELDS, Cause, Confidence
+from blade.model import ID_FIELDS, Attribution, Cause, Confidence, Report
 from blade.number_format import count
+from blade.pipeline.load import Loaded
+from blade.pipeline.session import Session
 from blade.report import row_addresses
-from blade.report.run_facts import facts
+from blade.report.run_facts import Facts, facts
 from blade.targets import refuse_link
-
-if TYPE_CHECKING:
-    from blade.model import Attribution, Report
-    from blade.pipeline.load import Loaded
-    from blade.pipeline.session import Session
-    from blade.report.run_facts import Facts
 
 TEMPLATE = Path(__file__).with_name("skill.md.j2")
 MAX_VALUES = 8
@@ -34,19 +33,15 @@ SAMPLE = 400  # rows looked at in each run, spread over all of them
 _LOOKED_AT = 40  # rows of a run in which calls are looked for, where none declares its tools
 
 
-def folder_of(name: str | None, session: Session, into: Path) -> tuple[str, Path]:
-    """The benchmark as it is called, and the folder of its skill."""
+def folder_of(name: str | None, session: Session, into: Path, force: bool) -> tuple[str, Path]:
+    """The benchmark as it is called, and the folder of its skill; over one that is there only if told to."""
     names = (run.benchmark for run in session.report.runs if run.benchmark)
     called = name or next(names, None) or session.loaded[0].name
-    return called, into / skill_name(called)
-
-
-def refuse_written(folder: Path, force: bool) -> None:
-    """Do not write over a skill unless told to: somebody may have put work into it."""
-    path = folder / PAGE
-    refuse_link(path, folder.parent)
-    if path.exists() and not force:
-        raise UsageError(f"{path} is there already", "name another, or add --force", "output-not-empty")
+    folder = into / skill_name(called)
+    refuse_link(folder / PAGE, into)
+    if (folder / PAGE).exists() and not force:
+        raise UsageError(f"{folder / PAGE} is there already", "name another, or add --force", "output-not-empty")
+    return called, folder
 
 
 def write(called: str, folder: Path, session: Session) -> Path:
@@ -66,8 +61,6 @@ def write(called: str, folder: Path, session: Session) -> Path:
 
 def skill(name: str, loaded: Sequence[Loaded], reports: Sequence[Report], paths: Mapping[str, str]) -> str:
     """The draft, from reports on the runs; `paths` are the rollouts files as its reader names them."""
-    from blade.diagnose.ladder import RULES
-
     runs = [run for report in reports for run in facts(report)]
     n_rows, fields = schema(loaded, reports)
     slices: dict[str, set[str]] = {}
@@ -124,8 +117,6 @@ def _few(names: Sequence[str]) -> str:
 
 def _tools(loaded: Sequence[Loaded]) -> str:
     """The tools that the first rows declare, or else those that their rollouts call."""
-    from blade.formats import single_rows
-
     runs = [each.run for each in loaded]
     rows = [single_rows.row(run, 0) for run in runs if len(run.rollouts.task)]
     if names := list(dict.fromkeys(tool for row in rows for tool in events.declared_tools(row)))[:20]:
@@ -201,8 +192,6 @@ class Field(NamedTuple):
 
 def schema(loaded: Sequence[Loaded], reports: Sequence[Report]) -> tuple[int, list[Field]]:
     """How many rows were looked at, and their fields by role and name."""
-    from blade.formats import single_rows
-
     types: dict[str, Counter[str]] = {}
     n_rows = 0
     for run in (each.run for each in loaded):
@@ -230,8 +219,6 @@ def _members(row: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _roles(loaded: Sequence[Loaded], reports: Sequence[Report]) -> Callable[[str], str]:
     """What each field is for, by its name and by what was learned from its values."""
-    from blade.formats.field_columns import is_task_field
-
     benchmarks = [run.benchmark for run in loaded]
     inputs = {name for run in loaded for name in run.run.rollouts.input_fields}
     rated = {code.field for benchmark in benchmarks for code in benchmark.codes}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import takewhile
 from typing import Any
@@ -17,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from blade.diagnose.evidence import RowEvidence
-from blade.diagnose.fact_cover import Candidate, Contrast, cover
-from blade.diagnose.groups import Findings, Group, at_act, at_call, count, group, joined, short, unclaimed
+from blade.diagnose.fact_cover import Candidate, Contrast, candidate, cover
+from blade.diagnose.groups import Findings, at_act, at_call, count, explained, joined, short
 from blade.diagnose.population import Mask, Population, most_common
 from blade.diagnose.reference import Reference
 from blade.diagnose.rungs import cut
@@ -31,7 +30,7 @@ MAX_SPOKEN = 15  # opening words of messages up to which they are taken for tool
 
 def ask(people: Population, left: Mask, known: Reference | None) -> Findings:
     groups = cover(people, list(_candidates(people)), left)
-    left = unclaimed(left, groups)
+    left = left & ~explained(people, groups)
     # forms are a family of tests of their own; where answers are compared as values, that of an answer says nothing more
     has_form = known is None or not known.is_telling
     return Findings([*groups, *cover(people, list(_forms(people, has_form)), left)])
@@ -52,9 +51,7 @@ def tools_of(people: Population) -> list[str]:
 
 
 def _candidates(people: Population) -> Iterator[Candidate]:
-    def fact(kind: str, holds: Holds, order: int, is_fault: bool = False, **how: Any) -> Candidate:
-        return _candidate(people, kind, holds, order, is_fault=is_fault, **how)
-
+    fact = partial(_candidate, people)
     # a call that ends a rollout on success is missing where nothing succeeded
     goals = {row.acts[-1].tool for row in people.of(people.passed) if row.acts} if cut.ends_on_success(people) else set()
     for tool in tools_of(people):
@@ -89,13 +86,13 @@ def _forms(people: Population, has_form: bool) -> Iterator[Candidate]:
     # the form of an answer tells something beside other answers to the same task, or to tasks of the same kind
     is_compared = has_form and (people.has_repeats or len(np.unique(people.kind)) > 1)
     for mark in sorted({mark for row in people.rows for mark in row.marks}) if has_form else ():
-        candidate = _candidate(
+        entry = _candidate(
             people, "mark", lambda row: mark in row.marks, 4, purity=PURE_FORM, mark=mark, confidence="unsure",  # noqa: B023
             against=["replies of this form may be worse in what they say"],
         )  # fmt: skip
         # with one try only a mark that many rows show and no pass
-        if people.has_repeats or (candidate.rows.sum() >= 10 and not people.passed[candidate.rows].any()):
-            yield candidate
+        if people.has_repeats or (entry.rows.sum() >= 10 and not people.passed[entry.rows].any()):
+            yield entry
     for form in sorted({row.form for row in people.rows} - {""}) if is_compared else ():
         yield _candidate(
             people, "form", lambda row: row.form == form, 4,  # noqa: B023
@@ -109,27 +106,20 @@ Holds = Callable[[RowEvidence], Any]
 
 
 def _candidate(
-    people: Population, kind: str, holds: Holds, order: int, *, is_fault: bool = False, purity: float = 0.0, confidence: str = "",
+    people: Population, kind: str, holds: Holds, order: int, is_fault: bool = False, *, purity: float = 0.0, confidence: str = "",
     facts: Callable[[Mask], dict[str, Any]] = lambda rows: {}, against: Sequence[str] = (), **how: Any,
 ) -> Candidate:  # fmt: skip
     """A fact under the name of its kind; `facts` are what its sentence counts among the rows that it explains."""
 
-    def make(rows: Mask, test: Contrast) -> Group:
+    def shown(rows: Mask, test: Contrast) -> dict[str, Any]:
+        kinds = " among tasks of the same kind" if test.scope is not None else ""
+        where = ", on the same tasks" if test.is_within else f"{kinds} (a lead: with one try per task, different tasks are compared)"
+        contrast = f" {test.pass_with:.0%} pass with it, {test.pass_without:.0%} without{where}."
         lead = [] if test.is_within else ["one try per task: hard tasks and bad behaviour cannot be told apart"]
-        result = group(
-            f"behaviour.{kind}", people, rows, contrast=_contrasted(test), within=test.is_within, against=[*lead, *against],
-            **how, **facts(rows),
-        )  # fmt: skip
-        return replace(result, confidence=confidence or ("likely" if test.is_within else "unsure"), tool=how.get("tool", ""))
+        sure = confidence or ("likely" if test.is_within else "unsure")
+        return {"contrast": contrast, "within": test.is_within, "against": [*lead, *against], "confidence": sure, **facts(rows)}
 
-    return Candidate(people.where(holds), make, order, is_fault=is_fault, purity=purity)
-
-
-def _contrasted(test: Contrast) -> str:
-    """The pass rates with a fact and without it, and of what rows."""
-    kinds = " among tasks of the same kind" if test.is_by_kind else ""
-    where = ", on the same tasks" if test.is_within else f"{kinds} (a lead: with one try per task, different tasks are compared)"
-    return f" {test.pass_with:.0%} pass with it, {test.pass_without:.0%} without{where}."
+    return candidate(people, f"behaviour.{kind}", people.where(holds), order, shown, is_fault=is_fault, purity=purity, **how)
 
 
 def _named(tools: Iterable[str]) -> str:
@@ -200,9 +190,9 @@ def _shaped(people: Population) -> Iterator[Candidate]:
         common = [shape for shape, n in seen.items() if n >= max(3, 0.02 * people.n)] if 2 <= len(seen) <= MAX_SHAPES else []
         n_passes = sum(place in shapes for shapes, passed in zip(shapes_of, people.passed, strict=True) if passed)
         for shape in common:
-            candidate = _in_shape(people, *place, shape)
-            if (people.passed & candidate.rows).sum() <= RARE_FORM * n_passes:
-                yield candidate
+            entry = _in_shape(people, *place, shape)
+            if (people.passed & entry.rows).sum() <= RARE_FORM * n_passes:
+                yield entry
 
 
 def _given(row: RowEvidence) -> dict[tuple[str, str], set[str]]:
@@ -225,6 +215,5 @@ def _in_shape(people: Population, tool: str, name: str, shape: str) -> Candidate
     return _candidate(
         people, "shape", lambda row: _given(row).get((tool, name)) == {shape}, 1, tool=tool, name=name, shape=shape, usual=usual,
         place=lambda row: next(((act.step, word) for act in row.acts if act.tool == tool and (name, shape) in act.shapes), None),
-        detail=lambda i: f"`{name}` is given as `{shape}` (a: letters, 9: digits){usual}",
         against=["the two forms may mean the same, and then the grader compares spellings (TI)"],
     )  # fmt: skip

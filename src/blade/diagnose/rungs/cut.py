@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from blade.diagnose.evidence import Act, RowEvidence
 from blade.diagnose.fields import is_limit
-from blade.diagnose.groups import Findings, Group, at_act, count, doubt, group, sentence, short
+from blade.diagnose.groups import Findings, Group, at_act, count, doubt, group, in_field, sentence, short
 from blade.diagnose.population import Ints, Mask, Population, as_float, most_common, tells_the_end
 from blade.diagnose.rungs.ran import TRANSPORT
 
@@ -37,23 +37,20 @@ STOPS = 0.95  # pass rate below the limit from which episodes stop on success
 
 def ask_recorded(people: Population, left: Mask) -> Findings:
     """Limits that rows record of themselves: asked before outputs are called empty, since a limit leaves them so."""
-    return _asked(people, left, (_stop_reason,))
+    return _asked(people, left, _stop_reason)
 
 
 def ask(people: Population, left: Mask) -> Findings:
-    return _asked(people, left, (_pending, _spike, _open_end))
+    return _asked(people, left, _pending, _spike, _open_end)
 
 
-def _asked(people: Population, left: Mask, makes: Sequence[Callable[[Population, Mask], Group | None]]) -> Findings:
+def _asked(people: Population, left: Mask, *makes: Callable[[Population, Mask], Group | None]) -> Findings:
+    """The groups that each question proves, until it proves none of the rows that are left."""
     findings = Findings()
     for make in makes:
-        while (proved := make(people, left)) is not None:
+        while (proved := make(people, findings.rest(left))) is not None:
             findings.groups.append(proved)
-            left = left & ~proved.rows
-            if proved.label == "TI":
-                findings.trust.append(doubt(people, proved))
-            if make is _open_end:
-                break
+    findings.trust = [doubt(people, proved) for proved in findings.groups if proved.label == "TI"]
     return findings
 
 
@@ -70,9 +67,8 @@ def _is_innocent(people: Population, rows: Mask, left: Mask) -> bool:
 def _stop_reason(people: Population, left: Mask) -> Group | None:
     """Rows whose recorded stop reason is a limit."""
     limits: list[tuple[int, str, str, Mask]] = []
-    for path in filter(tells_the_end, people.paths):
-        codes, values = people.codes(path)
-        if len(values) > MAX_VALUES or (not path.startswith("response.") and people.is_graded(codes)):
+    for path, codes, values in _ends(people, 0):
+        if not path.startswith("response.") and people.is_graded(codes):
             continue  # a limit that the grader reports about the submitted work is a verdict
         for code, value in enumerate(values):
             rows = codes == code
@@ -87,7 +83,7 @@ def _stop_reason(people: Population, left: Mask) -> Group | None:
         return _loop(people, rows, left, f"a limit (`{path}` is `{value}`)")
     return group(
         "cut.limit", people, rows, left, path=path, value=value, at_most=_at_most(people, rows & left),
-        without=_without(people, rows), place=lambda row: (path, value),
+        without=_without(people, rows), place=in_field(path, value),
     )  # fmt: skip
 
 
@@ -148,10 +144,10 @@ def _stopped_by(people: Population, rows: Mask) -> str:
     return f"the rollout is stopped after {_span(people, rows)} turns"
 
 
-def _ends(people: Population) -> Iterator[tuple[str, Ints, list[Any]]]:
+def _ends(people: Population, least: int = 2) -> Iterator[tuple[str, Ints, list[Any]]]:
     """Fields that say how rollouts ended, in a few values."""
     columns = ((path, *people.codes(path)) for path in people.paths if tells_the_end(path))
-    return (column for column in columns if 2 <= len(column[2]) <= MAX_VALUES)
+    return (column for column in columns if least <= len(column[2]) <= MAX_VALUES)
 
 
 def _cut_off(people: Population, rows: Mask, left: Mask, kind: str) -> Group:
@@ -213,10 +209,9 @@ def _spike(people: Population, left: Mask) -> Group | None:
         return _loop(people, loops, left, f"a limit ({amount})")
     is_beside = _is_beside(name) and _is_finished(people, rows & left)
     kind = "input" if _is_given(people, name, rows) else "beside" if is_beside else "spike"
-    detail = (lambda i: f"`{name}` is {top:,.0f}") if kind == "beside" else None
     return group(
         f"cut.{kind}", people, rows, left, path="" if name in _NAMED else name, top=top, amount=amount,
-        owner=name.rpartition(".")[0], without=_without(people, rows), detail=detail,
+        owner=name.rpartition(".")[0], without=_without(people, rows),
     )  # fmt: skip
 
 

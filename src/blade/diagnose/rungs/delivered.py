@@ -76,12 +76,12 @@ def _no_success(people: Population, left: Mask, passes: Passes) -> Group | None:
         shown = f", such as: {short(error, 100)}" if error else ""
         return f"{people.rows[i].n_failed:,} of {count(people.rows[i].n_acts, 'call')} end in an error{shown}"
 
-    result = group(
+    label, confidence = ("undetermined", "unsure") if barred else ("BI", "likely" if n_without else "proved")
+    return group(
         "delivered.no success", people, rows, left, barred=barred, met=n_met, error=cut.shown_error(people, rows & left, template),
         loops=sum(map(cut.is_looping, own)), place=at_act(lambda act: not template or act.template == template), detail=detail,
+        label=label, confidence=confidence,
     )  # fmt: skip
-    label, confidence = ("undetermined", "unsure") if barred else ("BI", "likely" if n_without else "proved")
-    return replace(result, label=label, confidence=confidence)
 
 
 def _is_stuck(known: set[str], by_call: bool, row: RowEvidence, end: int = 2) -> bool:

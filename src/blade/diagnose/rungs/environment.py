@@ -111,7 +111,7 @@ def _event(people: Population, path: str, texts: Sequence[str], rows: Mask, left
     values = [str(row.fields.get(path) or "") for row in people.of(rows & left)]
     words = [short(next((value for value in values if template(value) == text), text), 110) for text in texts[:3]]
     more = f"; also: {'; '.join(words[1:])}" if len(words) > 1 else ""
-    return group("environment.event", people, rows, left, path=path, words=words[0], more=more, place=lambda row: (path, texts[0]))
+    return group("environment.event", people, rows, left, path=path, words=words[0], more=more, place=in_field(path, texts[0]))
 
 
 def _logged(people: Population, left: Mask) -> list[Group]:
@@ -132,13 +132,11 @@ def _logged(people: Population, left: Mask) -> list[Group]:
     if not guilty:
         return []
     words = [in_words(people, path, line, struck) for path, line in guilty[:2]]
-    result = group(
+    return [group(
         "environment.logged", people, struck, path=guilty[0][0], words=words[0], lines="; ".join(text[:120] for text in words),
-        alike=int((struck & alike).sum()),
+        alike=int((struck & alike).sum()), confidence="proved" if (struck & alike).any() else "likely",
         place=lambda row: next((place for place in guilty if place[1] in row.lines.get(place[0], ())), None),
-    )  # fmt: skip
-    result.confidence = "proved" if (struck & alike).any() else "likely"
-    return [result]
+    )]  # fmt: skip
 
 
 def _done(row: RowEvidence) -> tuple[int, ...]:

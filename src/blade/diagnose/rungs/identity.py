@@ -171,9 +171,8 @@ def _copies(people: Population) -> Trust | None:
     rows = people.mask(i for places in seen.values() for i in places[1:])
     if not rows.any():
         return None
-    result = warning("identity.copies", people, rows, kind="is a copy" if rows.sum() == 1 else "are copies")
-    result.level = "alarm" if rows.sum() > 0.1 * people.n else "warning"
-    return result
+    level = "alarm" if rows.sum() > 0.1 * people.n else "warning"
+    return warning("identity.copies", people, rows, level=level, kind="is a copy" if rows.sum() == 1 else "are copies")
 
 
 _TIME = re.compile(r"_(?:ms|s|sec|secs|seconds|ns|us)$|time|latency|duration|elapsed", re.IGNORECASE)

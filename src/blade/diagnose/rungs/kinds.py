@@ -14,12 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from blade import stats
 from blade.answers import value_of
 from blade.diagnose.groups import Findings, Group, group
 from blade.diagnose.population import Mask, Population, as_float, id_of, most_common
 from blade.diagnose.reference import Reference, answered
-from blade.stats.intervals import special
-from blade.stats.significance import fisher
 
 LEVEL = 0.05
 MIN_TASKS = 3
@@ -65,12 +64,12 @@ def _test(people: Population, rows: Mask) -> float | None:
     rates, inside = people.rates(~people.none), np.isin(np.unique(people.task), people.task[rows])
     yes, no = rates[inside], rates[~inside]
     if set(np.unique(rates)) <= {0.0, 1.0}:
-        return fisher(int(yes.sum()), len(yes), int(no.sum()), len(no))
+        return stats.fisher(int(yes.sum()), len(yes), int(no.sum()), len(no))
     spreads = [float(part.var()) * (part.size / (part.size - 1)) / part.size for part in (yes, no)]
     if sum(spreads) <= 0:
         return None
     df = sum(spreads) ** 2 / sum(spread**2 / (part.size - 1) for spread, part in zip(spreads, (yes, no), strict=True))
-    return float(2 * special().stdtr(df, -abs(yes.mean() - no.mean()) / np.sqrt(sum(spreads))))
+    return float(2 * stats.special().stdtr(df, -abs(yes.mean() - no.mean()) / np.sqrt(sum(spreads))))
 
 
 def _sets(people: Population, reference: Reference | None) -> dict[tuple[str, str], Mask]:

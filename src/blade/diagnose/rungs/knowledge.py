@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from blade.answers import value_of, words
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.fields import template
-from blade.diagnose.groups import Findings, Group, count, group, in_final, sentence, short, unclaimed
+from blade.diagnose.groups import Findings, Group, count, explained, group, in_final, sentence, short
 from blade.diagnose.population import Mask, Population, most_common
 from blade.diagnose.reference import ANSWER_ORDER, Reference, answered, gives_answer
 from blade.diagnose.rungs.cut import act_name, fails_at_first, goal_of, is_best_of_many, repeated
@@ -38,9 +38,9 @@ ONE_SIDED = 5  # errors of one kind from which they are called one-sided
 
 
 def ask(people: Population, left: Mask, reference: Reference | None) -> Findings:
-    proved = (make(people, left, reference) for make in (_asked_back, _unreadable, _bias, _unread))
-    groups = [entry for entry in proved if entry is not None]
-    left = unclaimed(left, groups)
+    makes = (_asked_back, _unreadable, _bias, _unread)
+    groups = [entry for make in makes if (entry := make(people, left, reference)) is not None]
+    left = left & ~explained(people, groups)
     rows = left & _comparable(people, reference)
     if not rows.any():
         return Findings([*groups, *_never_accepted(people, left)])
@@ -141,11 +141,9 @@ def _wrong(people: Population, labels: NDArray[Any], reference: Reference | None
         detail=lambda i: answered(people, i, reference)
         + ("; most of its repeats say one and the same, so check the expected answer too" if labels[i] == "KG" else ""),
         against=["a wrong expected answer looks the same"] if sizes["KG"] or sizes["undetermined"] else [],
+        label=label, confidence="unsure" if label == "undetermined" else "likely",
     )  # fmt: skip
-    result.label, result.label_of = label, lambda i: str(labels[i])
-    result.confidence = "unsure" if label == "undetermined" else "likely"
-    result.most = 0.0 if fix == "vote_wins" else None
-    return result
+    return replace(result, label_of=lambda i: str(labels[i]), most=0.0 if fix == "vote_wins" else None)
 
 
 def _searched(people: Population, rows: Mask) -> str:
@@ -172,10 +170,9 @@ def _never_accepted(people: Population, left: Mask) -> list[Group]:
     is_often = reply and n_reply >= max(3, 0.1 * rest.sum())
     is_barred = fails_at_first(people) is not None
     errors = group(
-        "knowledge.mostly errors", people, wrong, matched=failing, barred=is_barred, passes=int(people.passed.sum()), detail=detail
-    )
-    if is_barred:
-        errors.label, errors.confidence = "undetermined", "unsure"
+        "knowledge.mostly errors", people, wrong, matched=failing, barred=is_barred, passes=int(people.passed.sum()), detail=detail,
+        label="undetermined" if is_barred else "", confidence="unsure" if is_barred else "",
+    )  # fmt: skip
     return [errors, group("knowledge.never accepted", people, rest, reply=reply, often=n_reply if is_often else 0, detail=detail)]
 
 

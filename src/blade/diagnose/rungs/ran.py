@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy as np
 from blade import events
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.fields import is_limit, template
-from blade.diagnose.groups import Findings, Group, Trust, doubt, group, short, unclaimed, warning
+from blade.diagnose.groups import Findings, Group, Trust, doubt, explained, group, in_field, short, warning
 from blade.diagnose.population import Mask, Population, most_common, tells_the_end
 from blade.stats.significance import hypergeometric_tail
 
@@ -114,18 +113,14 @@ def _by_text(people: Population, silent: Mask, left: Mask) -> list[Group]:
             guilty.append(((-int(mask.sum()), not is_error, -number), *place, mask))
     result: list[Group] = []
     for _, path, line, mask in sorted(guilty, key=lambda entry: entry[0]):
-        fresh = unclaimed(mask, result)
+        fresh = mask & ~explained(people, result)
         if fresh.sum() >= enough:
-            result.append(_never_ran(people, path, line, fresh))
+            words, rest = in_words(people, path, line, fresh), int((~fresh).sum())
+            result.append(group(
+                "ran.never ran", people, fresh, path=path, words=words, place=in_field(path, line),
+                rest=rest if rest >= 3 else 0, rest_passed=int(people.passed[~fresh].sum()),
+            ))  # fmt: skip
     return result
-
-
-def _never_ran(people: Population, path: str, line: str, rows: Mask) -> Group:
-    rest = ~rows
-    return group(
-        "ran.never ran", people, rows, path=path, words=in_words(people, path, line, rows), place=lambda row: (path, line),
-        rest=int(rest.sum()) if rest.sum() >= 3 else 0, rest_passed=int(people.passed[rest].sum()),
-    )  # fmt: skip
 
 
 def lines_of(row: RowEvidence) -> Iterator[tuple[str, str]]:
@@ -183,12 +178,12 @@ def _unrecorded(people: Population, silent: Mask, left: Mask) -> Group:
             return f"`{path}` is {amount:,.0f}, as much as an answer takes, so an output limit probably ended it"
         return f"{n:,} of {people.n:,} rollouts of the run end so" if n > 1 else ""
 
-    result = group(
-        "ran.empty", people, silent, left, one=n == 1, answers=int(actual.sum()), chosen=is_chosen, detail=detail,
+    return group(
+        "ran.empty", people, silent, left, label="TI" if "limit" in why or "spent" in why else "IR", one=n == 1,
+        answers=int(actual.sum()), chosen=is_chosen, detail=detail,
         given=int(people.passed[actual].sum()), unreached="uncounted" in why or "silent" in why,
         against=["an agent that chooses to say nothing would look the same"] if is_chosen else [], **why,
     )  # fmt: skip
-    return replace(result, label="TI" if "limit" in why or "spent" in why else "IR")
 
 
 def _why_empty(people: Population, rows: Mask, silent: Mask) -> dict[str, Any]:

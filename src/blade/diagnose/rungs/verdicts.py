@@ -19,9 +19,9 @@ import numpy as np
 from blade.answers import words
 from blade.diagnose import expected_calls
 from blade.diagnose.evidence import RowEvidence
-from blade.diagnose.fact_cover import Candidate, Contrast, cover
+from blade.diagnose.fact_cover import Candidate, Contrast, candidate, cover
 from blade.diagnose.fields import template
-from blade.diagnose.groups import Findings, Group, at_end, count, group, joined, sentence, short, unclaimed
+from blade.diagnose.groups import Findings, Group, at_end, count, explained, group, joined, sentence, short
 from blade.diagnose.population import Ints, Mask, Population, most_common
 from blade.diagnose.reference import gives_answer
 from blade.diagnose.rungs.ran import lines_of
@@ -48,7 +48,7 @@ def ask(people: Population, left: Mask) -> Findings:
         result = cover(people, list(make(people, left)), left)
         traced = trace_back(people, result, frozenset(expected_calls.graded_tools(people)), make is _against_gold)
         groups += _unanswered(people, result, traced) if make is _against_gold else traced
-        left = unclaimed(left, result)
+        left = left & ~explained(people, result)
     return Findings(groups)
 
 
@@ -71,11 +71,19 @@ def _against_gold(people: Population, left: Mask) -> Iterator[Candidate]:
     passes = has & people.passed
     if passes.sum() < LEAST_PASSES or (kinds[passes] == "").mean() < expected_calls.AGREE:
         return
+    detail = lambda i: expected_calls.in_words(people.rows[i], graded)  # noqa: E731
     for kind in expected_calls.KINDS:
-        yield Candidate(has & (kinds == kind), partial(_differing, people, kind, graded), order=2, is_tested=False)
+        facts, blame = partial(_differing, people, kind, graded), partial(_blame, kind, graded)
+        place = lambda row, blame=blame: blame(row) or at_end(row) or ((row.acts[-1].step, "") if row.acts else None)  # noqa: E731
+        own = has & (kinds == kind)
+        yield candidate(people, f"verdicts.{kind}", own, 2, facts, is_tested=False, place=place, blame=blame, detail=detail)
     for tool in sorted(graded):
-        more = people.where(partial(_calls_more, tool))
-        yield Candidate(more, partial(_unexpected, people, tool, graded), order=1, is_tested=False)
+        more, facts = people.where(partial(_calls_more, tool)), partial(_unexpected, people, tool)
+        place = lambda row, tool=tool: _step(expected_calls.mismatch(row, graded, tool))  # noqa: E731
+        clean = not people.passed[more].any()
+        yield candidate(
+            people, "verdicts.unexpected", more, 1, facts, is_tested=False, tool=tool, clean=clean, place=place, detail=detail
+        )
 
 
 def _calls_more(tool: str, row: RowEvidence) -> bool:
@@ -84,7 +92,7 @@ def _calls_more(tool: str, row: RowEvidence) -> bool:
     return row.expected is not None and n_made > n_due
 
 
-def _differing(people: Population, kind: str, graded: Graded, rows: Mask, test: Contrast | None) -> Group:
+def _differing(people: Population, kind: str, graded: Graded, rows: Mask, test: Contrast | None) -> dict[str, Any]:
     own = people.of(rows)
     tools, wrong, n_told = Counter[str](), Counter[str](), 0
     for row in own:
@@ -96,35 +104,27 @@ def _differing(people: Population, kind: str, graded: Graded, rows: Mask, test: 
         sources = (source for act in row.acts if act.tool in graded and not act.failed for source in act.sources)
         n_told += any(source.name in odd and source.is_given and not source.tool for source in sources)
     last, n_last = most_common(row.acts[-1].tool for row in own if row.acts) if kind in _OMISSIONS else ("", 0)
-    result = group(
-        f"verdicts.{kind}", people, rows, about=joined(tool for tool, _ in tools.most_common(3)), told=n_told,
-        instead=f" {n_last:,} of them end with `{last}`." if n_last > 1 and n_last >= 0.5 * len(own) else "",
-        odd=", ".join(f"`{name}` in {n:,}" for name, n in wrong.most_common(4)),
-        place=lambda row: _blame(row, kind, graded) or at_end(row) or ((row.acts[-1].step, "") if row.acts else None),
-        detail=lambda i: expected_calls.in_words(people.rows[i], graded),
-    )  # fmt: skip
-    result.blame = lambda row: _blame(row, kind, graded)
-    result.confidence = "likely" if 2 * n_told >= len(own) else "proved"
-    return result
+    return {
+        "about": joined(tool for tool, _ in tools.most_common(3)), "told": n_told,
+        "instead": f" {n_last:,} of them end with `{last}`." if n_last > 1 and n_last >= 0.5 * len(own) else "",
+        "odd": ", ".join(f"`{name}` in {n:,}" for name, n in wrong.most_common(4)),
+        "confidence": "likely" if 2 * n_told >= len(own) else "proved",
+    }  # fmt: skip
 
 
-def _blame(row: RowEvidence, kind: str, graded: Graded) -> tuple[int, str] | None:
+def _blame(kind: str, graded: Graded, row: RowEvidence) -> tuple[int, str] | None:
     """The first change that is not among the expected ones; what was left out has no step of its own."""
-    step = expected_calls.mismatch(row, graded) if kind not in _OMISSIONS else None
+    return _step(expected_calls.mismatch(row, graded) if kind not in _OMISSIONS else None)
+
+
+def _step(step: int | None) -> tuple[int, str] | None:
     return (step, "") if step is not None else None
 
 
-def _unexpected(people: Population, tool: str, graded: Graded, rows: Mask, test: Contrast | None) -> Group:
+def _unexpected(people: Population, tool: str, rows: Mask, test: Contrast | None) -> dict[str, Any]:
     n, n_idle = int(rows.sum()), int((expected_calls.nothing_due(people) & people.where(expected_calls.only_reads) & rows).sum())
-    result = group(
-        "verdicts.unexpected", people, rows, tool=tool, all_idle=n_idle == n, some_idle=n_idle if n_idle < n else 0,
-        more=sum(any(name == tool for name, _ in row.expected or ()) for row in people.of(rows)),
-        clean=not (people.passed & people.where(partial(_calls_more, tool))).any(),
-        place=lambda row: (step, "") if (step := expected_calls.mismatch(row, graded, tool)) is not None else None,
-        detail=lambda i: expected_calls.in_words(people.rows[i], graded),
-    )  # fmt: skip
-    result.tool = tool
-    return result
+    more = sum(any(name == tool for name, _ in row.expected or ()) for row in people.of(rows))
+    return {"all_idle": n_idle == n, "some_idle": n_idle if n_idle < n else 0, "more": more}
 
 
 # ---- Conversations that end before the model can act ---------------------------------------------
@@ -136,7 +136,7 @@ def _unanswered(people: Population, result: Sequence[Group], traced: Sequence[Gr
     `result` are the groups by what differs, `traced` the same after rows went to acts upstream.
     """
     graded = expected_calls.graded_tools(people)
-    omitted, still = (~unclaimed(~people.none, [entry for entry in groups if entry.kind in _OMISSIONS]) for groups in (result, traced))
+    omitted, still = (explained(people, [entry for entry in groups if entry.kind in _OMISSIONS]) for groups in (result, traced))
     rows = still & people.where(lambda row: _proposes(row, graded))
     rest = [_recounted(people, entry, entry.rows & ~rows, omitted) for entry in traced if (entry.rows & ~rows).any()]
     if not rows.any():
@@ -228,19 +228,21 @@ def _named_checks(people: Population, left: Mask) -> Iterator[Candidate]:
     unmet = Counter(name for row in people.rows for name, met in row.checks.items() if not met)
     names = Counter({name: n for name, n in unmet.items() if any(sign.isalpha() for sign in name.partition(": ")[2])})
     has_several = people.n_tasks(people.failed) >= SEVERAL
+    detail = lambda i: _failed_checks(people.rows[i])  # noqa: E731
     for name, n in names.most_common(MAX_CHECKS):
         rows = people.where(lambda row: row.checks.get(name) is False)  # noqa: B023
         # a test of one task says no more than that the task failed: all such are told together
         if n >= 2 and not (has_several and people.n_tasks(rows) == 1):
             # a check that no pass fails is part of the grade: it is the grader's own word and needs no test
-            yield Candidate(rows, partial(_failed_check, people, name), order=4, is_tested=bool(people.passed[rows].any()))
+            path, _, check = name.partition(": ")
+            yield candidate(
+                people, "verdicts.failed check", rows, 4, partial(_example, people, check), is_tested=bool(people.passed[rows].any()),
+                path=path, check=check, detail=detail,
+            )  # fmt: skip
 
 
-def _failed_check(people: Population, full: str, rows: Mask, test: Contrast | None) -> Group:
-    path, _, check = full.partition(": ")
-    example = next(filter(None, (_compared(row, check) for row in people.of(rows))), "")
-    detail = lambda i: _failed_checks(people.rows[i])  # noqa: E731
-    return group("verdicts.failed check", people, rows, path=path, check=check, example=example, detail=detail)
+def _example(people: Population, check: str, rows: Mask, test: Contrast | None) -> dict[str, Any]:
+    return {"example": next(filter(None, (_compared(row, check) for row in people.of(rows))), "")}
 
 
 def _unlike_pairs(people: Population) -> Iterator[Candidate]:
@@ -256,7 +258,8 @@ def _unlike_pairs(people: Population) -> Iterator[Candidate]:
         for way in ("more", "less"):
             rows = np.array([own == {way} for own in ways], bool)
             if rows.any() and not people.passed[rows].any():
-                yield Candidate(rows, partial(_unlike_pair, people, path, way), order=3, is_tested=False)
+                facts, detail = partial(_unlike, people, path), lambda i: _failed_checks(people.rows[i])
+                yield candidate(people, f"verdicts.{way}", rows, 3, facts, is_tested=False, detail=detail)
 
 
 def _varies(people: Population, side: str) -> bool:
@@ -277,10 +280,9 @@ def _ways(row: RowEvidence, path: str, expected: str, actual: str) -> set[str]:
     return {"other" if is_none == is_left else "more" if is_none else "less" for is_none, is_left in zip(*sides, strict=True)}
 
 
-def _unlike_pair(people: Population, path: str, way: str, rows: Mask, test: Contrast | None) -> Group:
+def _unlike(people: Population, path: str, rows: Mask, test: Contrast | None) -> dict[str, Any]:
     fields = Counter(field for row in people.of(rows) for field in _unmet_of(row, path))
-    listed = ", ".join(f"`{field[:40]}` in {n:,}" for field, n in fields.most_common(4))
-    return group(f"verdicts.{way}", people, rows, listed=listed, detail=lambda i: _failed_checks(people.rows[i]))
+    return {"listed": ", ".join(f"`{field[:40]}` in {n:,}" for field, n in fields.most_common(4))}
 
 
 def _check_lists(people: Population) -> Iterator[Candidate]:
@@ -289,20 +291,20 @@ def _check_lists(people: Population) -> Iterator[Candidate]:
     for path, _ in paths.most_common(MAX_LISTS):
         rows = people.where(lambda row: _unmet_of(row, path))  # noqa: B023
         if rows.any() and not people.passed[rows].any():
-            yield Candidate(rows, partial(_unmet, people, path), order=4, is_tested=False)
+            yield candidate(
+                people, "verdicts.unmet", rows, 4, partial(_unmet, people, path), is_tested=False, path=path,
+                field=path.rpartition(".")[2][-60:], detail=lambda i, path=path: _failed_checks(people.rows[i], path),
+            )  # fmt: skip
 
 
-def _unmet(people: Population, path: str, rows: Mask, test: Contrast | None) -> Group:
+def _unmet(people: Population, path: str, rows: Mask, test: Contrast | None) -> dict[str, Any]:
     tasks: defaultdict[str, Counter[int]] = defaultdict(Counter)
     for i in np.flatnonzero(rows).tolist():
         for name in _unmet_of(people.rows[i], path):
             tasks[name][int(people.task[i])] += 1
     is_own = all(len(present) == 1 and re.search(r"[^\W\d_]", name) for name, present in tasks.items()) and people.n_tasks(rows) > 1
-    return group(
-        "verdicts.unmet", people, rows, path=path, own=is_own, field=path.rpartition(".")[2][-60:],
-        listed=joined(name[:60] for name in sorted(tasks, key=lambda name: (-tasks[name].total(), name))),
-        detail=lambda i: _failed_checks(people.rows[i], path),
-    )  # fmt: skip
+    names = sorted(tasks, key=lambda name: (-tasks[name].total(), name))
+    return {"own": is_own, "listed": joined(name[:60] for name in names)}
 
 
 def _failed_checks(row: RowEvidence, path: str = "") -> str:
@@ -340,7 +342,7 @@ def _rest(people: Population, left: Mask) -> Iterator[Candidate]:
         if not (_CODE.fullmatch(line) and answered[own].all()) and n < RESTATES * people.failed.sum():
             # as one of these rows words it
             texts = [text for i in own[:MAX_VALUES] for text in people.rows[i].tails.get(path, "").splitlines() if template(text) == line]
-            yield Candidate(people.mask(own), partial(_valued, people, path, short([*texts, line][0], 100)), order=6)
+            yield _valued(people, path, short([*texts, line][0], 100), people.mask(own), 6)
 
 
 def _values(people: Population, left: Mask, is_folded: bool = False) -> Iterator[Candidate]:
@@ -373,8 +375,7 @@ def _values(people: Population, left: Mask, is_folded: bool = False) -> Iterator
                 continue
             # that it is wrong says nothing beyond the reward, nor does a letter beside an answer that can be read
             if np.packbits(rows).tobytes() not in plain and not (_CODE.fullmatch(str(value)) and answered[rows].all()):
-                make = partial(_valued, people, path, str(value))
-                yield Candidate(rows, make, order=5, is_tested=is_tested, is_fault=is_fault)
+                yield _valued(people, path, str(value), rows, 5, is_tested=is_tested, is_fault=is_fault)
 
 
 _CODE = re.compile(r"\W*(?:\w+\W+)?[A-Za-z]{1,2}\W*")  # a letter, be it after a word: `B`, `grade: B`
@@ -408,16 +409,12 @@ def _crossed(people: Population) -> Iterator[Candidate]:
             if both.sum() < least or people.passed[both].any() or people.n_tasks(both) < 3:
                 continue
             if all(present.sum() >= 5 and people.rate(present) >= 0.5 for present in (elsewhere, otherwise)):
-                about = f"`{path}` is `{str(value)[:40]}` where `{kind}` is `{str(kind_value)[:40]}`"
-                make = partial(_cross, people, about, path, str(value), people.rate(elsewhere))
-                yield Candidate(both, make, order=3, is_tested=False)
-
-
-def _cross(people: Population, about: str, path: str, value: str, elsewhere: float, rows: Mask, test: Contrast | None) -> Group:
-    return group(
-        "verdicts.crossed", people, rows, about=about, path=path, value=value, elsewhere=elsewhere,
-        place=lambda row: at_end(row) or (path, value[:80]), detail=lambda i: f"`{path}` is `{value[:60]}`",
-    )  # fmt: skip
+                text = str(value)
+                yield candidate(
+                    people, "verdicts.crossed", both, 3, is_tested=False, path=path, value=text, elsewhere=people.rate(elsewhere),
+                    about=f"`{path}` is `{text[:40]}` where `{kind}` is `{str(kind_value)[:40]}`",
+                    place=lambda row, path=path, text=text: at_end(row) or (path, text[:80]),
+                )  # fmt: skip
 
 
 def _restated(people: Population) -> set[bytes]:
@@ -440,6 +437,7 @@ _OUTSIDE = re.compile(
 )
 
 
-def _valued(people: Population, path: str, value: str, rows: Mask, test: Contrast | None) -> Group:
-    result = group("verdicts.valued", people, rows, path=path, value=value, place=lambda row: (path, value[:80]))
-    return replace(result, label="IR" if _OUTSIDE.search(value) else "undetermined")
+def _valued(people: Population, path: str, value: str, rows: Mask, order: int, **how: Any) -> Candidate:
+    label = "IR" if _OUTSIDE.search(value) else "undetermined"
+    place = lambda row: (path, value[:80])  # noqa: E731
+    return candidate(people, "verdicts.valued", rows, order, path=path, value=value, label=label, place=place, **how)

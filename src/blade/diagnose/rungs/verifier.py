@@ -70,7 +70,6 @@ def _judge_cut(people: Population, left: Mask, reference: Reference | None) -> G
     return group(
         "verifier.judge cut", people, rows, left, path=Counter(row.cut_call for row in own).most_common(1)[0][0],
         says=sum(row.says_gold for row in own), place=lambda row: (row.cut_call, "") if row.cut_call else None,
-        detail=lambda i: f"`{people.rows[i].cut_call}` records that it was stopped by a limit",
     )  # fmt: skip
 
 
@@ -105,10 +104,7 @@ def _wrong_letter(people: Population, left: Mask, reference: Reference | None) -
         right = people.where(lambda row: row.choice and is_same(row.choice, str(row.fields.get(path, ""))))  # noqa: B023
         share = right[people.passed].mean()
         if share >= 0.9 and (right & left).sum() >= 3 and (people.failed & ~right).any():
-            return group(
-                "verifier.wrong letter", people, right & left, path=path, share=share,
-                detail=lambda i: f'it chooses "{short(people.rows[i].choice, 60)}", which `{path}` gives as right',  # noqa: B023
-            )  # fmt: skip
+            return group("verifier.wrong letter", people, right & left, path=path, share=share)
     return None
 
 
@@ -177,7 +173,6 @@ def _typographic(people: Population, left: Mask, reference: Reference | None) ->
     return group(
         "verifier.typographic", people, rows, left, sign=sign, plain_sign=sign.translate(_PLAIN),
         plain=people.rate(plain & here), marked=people.rate(rows & here), place=in_final(lambda row: sign),
-        detail=lambda i: f'its text has {sign}: "{short(people.rows[i].final, 90)}"',
     )  # fmt: skip
 
 
@@ -197,10 +192,7 @@ def _unread_end(people: Population, left: Mask, reference: Reference | None) -> 
     early = min((row.gold_at for row in people.of(late & left)), default=0)
     if early < LEAST_READ or n < max(LEAST_LATE, 0.8 * len(fails)) or people.rate(late) > SELDOM or sooner < OFTEN:
         return None
-    return group(
-        "verifier.unread end", people, late, left, early=early, sooner=sooner,
-        detail=lambda i: f'the expected "{short(people.rows[i].gold_text, 70)}" comes after {people.rows[i].gold_at:,} characters',
-    )  # fmt: skip
+    return group("verifier.unread end", people, late, left, early=early, sooner=sooner)
 
 
 def _denied(people: Population, left: Mask, reference: Reference | None) -> Group | None:
@@ -209,10 +201,8 @@ def _denied(people: Population, left: Mask, reference: Reference | None) -> Grou
     names = Counter(row.denied for row in people.of(rows & left))
     if names.total() < LEAST_SIGNS or people.n_tasks(rows & left) < 3 or people.rate(rows) > SELDOM:
         return None
-    return group(
-        "verifier.denied", people, rows, left, listed=", ".join(f"`{name}` in {n:,}" for name, n in names.most_common(3)),
-        detail=lambda i: f"an error says that there is no `{people.rows[i].denied}`, which its prompt gives",
-    )  # fmt: skip
+    listed = ", ".join(f"`{name}` in {n:,}" for name, n in names.most_common(3))
+    return group("verifier.denied", people, rows, left, listed=listed)
 
 
 def _checks_pass(people: Population, left: Mask, reference: Reference | None) -> Group | None:
@@ -365,10 +355,7 @@ def _exact(people: Population, left: Mask) -> Group | None:
     rows = people.where(is_gold) & left
     if rows.sum() < max(2, 0.25 * left.sum()):
         return None
-    return group(
-        "verifier.exact", people, rows, whole="every answer" if rows.all() else "the answer of many rollouts",
-        detail=lambda i: f'the expected "{short(people.rows[i].gold_text, 70)}" is what it answers',
-    )  # fmt: skip
+    return group("verifier.exact", people, rows, whole="every answer" if rows.all() else "the answer of many rollouts")
 
 
 def _misread(people: Population, left: Mask, reference: Reference | None) -> Group | None:
@@ -487,7 +474,6 @@ def _refused(people: Population, left: Mask, reference: Reference | None) -> Gro
     return group(
         "verifier.refused", people, says, left, contain="contains" if rows.size == 1 else "contain",
         places=", ".join([*places, "…"] if rows.size > 5 else places),
-        detail=lambda i: f'the expected "{short(people.rows[i].gold_text, 70)}" is in its text',
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""The small commands: `detectors`, `diagnose --quick`, `health` and `doctor`."""
+"""`blade health`, `detectors`, `doctor` and `diagnose --quick`: can the score be trusted, the rule book, what is there, counts alone."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_every_rung_of_the_ladder_is_in_the_rule_book() -> None:
 
 def test_questions_stand_in_the_order_in_which_they_are_asked(cache: Path, tmp_path: Path) -> None:
     from blade import pipeline
-    from blade.pipeline.trace_reading import Clock
+    from blade.pipeline.stages import Clock
 
     clock = Clock()
     path = make_run(tmp_path, make_rows({task: [1.0, 0.0] for task in range(8)}))  # nothing is explained before the last
@@ -115,15 +115,12 @@ def test_quick_counts_without_opening_a_trace(
     assert "Where the points went" not in quick.out  # no cause is named
 
 
-@pytest.mark.parametrize("option", [("-o", "out"), ("--json",)])
-def test_quick_prints_only(
-    blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: tuple[str, ...]
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_quick_prints_only(blade: Blade, tmp_path: Path) -> None:
     path = make_run(tmp_path, make_rows({0: [1.0], 1: [0.0]}))
-    said = blade("diagnose", "--quick", *option, path)
-    assert (said.code, said.out) == (2, "")
-    assert "--quick only prints the counts" in said.err
+    for option in (("-o", tmp_path / "out"), ("--json",)):
+        said = blade("diagnose", "--quick", *option, path)
+        assert (said.code, said.out) == (2, "")
+        assert "--quick only prints the counts" in said.err
     assert not (tmp_path / "out").exists()
 
 
