@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ import yaml
 
 @cache
 def _decoded(path: Path) -> dict[str, Any]:
-    tables: dict[str, Any] = yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    return tables
+    text = path.read_text(encoding="utf-8")
+    decoded: dict[str, Any] = json.loads(text) if path.suffix == ".json" else yaml.load(text, yaml.CSafeLoader)
+    return decoded
 
 
 def tables(path: str, file: str = "cases.yaml") -> dict[str, Any]:
@@ -21,6 +23,7 @@ def tables(path: str, file: str = "cases.yaml") -> dict[str, Any]:
 
 
 def cases(path: str, name: str) -> list[Any]:
-    """The rows of a table in the `cases.yaml` beside a test file."""
-    rows: list[Any] = tables(path)[name]
+    """The rows of a table in the `cases.yaml` or `cases.json` beside a test file."""
+    is_yaml = Path(path).with_name("cases.yaml").exists()
+    rows: list[Any] = tables(path, "cases.yaml" if is_yaml else "cases.json")[name]
     return rows

@@ -58,6 +58,11 @@ class Said:
         return dict(run)
 
     @property
+    def flags(self) -> set[str]:
+        """What the report says of the health of its runs."""
+        return {flag["flag"] for flag in self.report["health"]}
+
+    @property
     def error(self) -> dict[str, Any]:
         """The error that `--json` printed; notes may stand before it."""
         found: dict[str, Any] = json.loads(self.err.splitlines()[-1])
@@ -98,6 +103,22 @@ def processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of the processes themselves: as users have them."""
     monkeypatch.setattr(query_process, "run", RUN)
     monkeypatch.setattr(trace_reading, "_PARALLEL_ROWS", PARALLEL_ROWS)
+
+
+@pytest.fixture
+def deny(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
+    """Have the system refuse to open a file."""
+    opens = Path.open
+
+    def denying(path: Path) -> None:
+        def denied(self: Path, *arguments: Any, **options: Any) -> Any:
+            if self == path:
+                raise PermissionError(13, "Permission denied", str(self))
+            return opens(self, *arguments, **options)
+
+        monkeypatch.setattr(Path, "open", denied)
+
+    return denying
 
 
 @pytest.fixture
@@ -182,6 +203,13 @@ class Listener(Silent):
 
     def __init__(self) -> None:
         self.notes: list[str] = []
+        self.done = self.total = 0
+
+    def start(self, what: str, total: int, unit: str = "bytes") -> None:
+        self.total += total
+
+    def advance(self, done: int) -> None:
+        self.done += done
 
     def notice(self, text: str) -> None:
         self.notes.append(text)

@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from typing import Any
 
 from blade.check.report_ground import Rows as Rows
+from blade.formats.rollout_steps import NOTHING, value_at
 from blade.model import Evidence, Report, Trace
 
-NOTHING = object()
 # The parts of a report that quote rows.
 QUOTING = ("health", "attributions", "run_causes", "recommendations")
 
 
-def evidence_of(report: Report) -> Iterator[tuple[str, Evidence]]:
-    """All evidence of a report with where it stands."""
-    for part in QUOTING:
-        for number, entry in enumerate(getattr(report, part)):
-            for evidence in entry.evidence:
-                yield f"{part}[{number}]", evidence
-    for group in report.groups:
-        if group.quote is not None:
-            yield f"group {group.id} of {group.run}", group.quote
-
-
 def assert_evidence_resolves(report: Report, rows: Rows) -> int:
     """Every quotation stands word for word where it says it does; how many there are."""
+    quoted = [(f"{part}[{n}]", quote) for part in QUOTING for n, entry in enumerate(getattr(report, part)) for quote in entry.evidence]
+    quoted += [(f"group {group.id} of {group.run}", group.quote) for group in report.groups if group.quote is not None]
     n = 0
-    for place, evidence in evidence_of(report):
+    for place, evidence in quoted:
         found = rows.at(evidence.run, evidence.task, evidence.repeat)
         if evidence.quote is None:  # an absent row
             assert evidence.repeat is not None, (place, evidence)
@@ -53,16 +42,6 @@ def quotable(trace: Trace, evidence: Evidence) -> str:
     if value is NOTHING:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def value_at(value: Any, path: str) -> Any:
-    """The value at a dotted path; keys may hold dots themselves."""
-    if not isinstance(value, dict):
-        return NOTHING
-    if path in value:
-        return value[path]
-    head, _, rest = path.partition(".")
-    return value_at(value.get(head), rest) if rest else NOTHING
 
 
 def assert_steps_exist(report: Report, rows: Rows) -> None:

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import ROOT
 from tools.bench.__main__ import main
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.mark.slow

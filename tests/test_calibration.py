@@ -14,18 +14,7 @@ from blade.compare.change_verdict import EQUIVALENT, IMPROVED, INCONCLUSIVE
 from tests.compared import some_slow
 from tools.calibration import __main__ as command
 from tools.calibration import planted_causes, simulated_verdicts
-from tools.calibration.simulated_verdicts import (
-    AT_MARGIN,
-    LAWS,
-    QUESTIONS,
-    WORLDS,
-    Cell,
-    Drawn,
-    Line,
-    draw,
-    measure,
-    simulate,
-)
+from tools.calibration.simulated_verdicts import Cell, Line, draw, measure
 from tools.planted.paired_runs import CAUSES
 
 SEED, PAIRS = 11, 300
@@ -57,7 +46,7 @@ def test_the_limits_of_a_cell_hold(cell: Cell) -> None:
         assert 0 <= line.value <= 1
 
 
-def changed(by: Callable[[stats.Change], stats.Change]) -> Callable[[Drawn], dict[str, stats.Change]]:
+def changed(by: Callable[[stats.Change], stats.Change]) -> Callable[[simulated_verdicts.Drawn], dict[str, stats.Change]]:
     """The verdicts of a comparison that is wrong in one way."""
     honest = simulated_verdicts.judged
     return lambda drawn: {question: by(change) for question, change in honest(drawn).items()}
@@ -74,7 +63,7 @@ def scaled(change: stats.Change, factor: float) -> stats.Change:
 def test_intervals_that_are_too_narrow_break_type_1_and_coverage(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulated_verdicts, "judged", changed(lambda change: scaled(change, 0.6)))
     found = broken(measure((Cell(100, 4, "middle"), 200, SEED)))
-    for question in QUESTIONS:
+    for question in simulated_verdicts.QUESTIONS:
         assert ("type I", "unchanged", question) in found
         assert ("coverage", "unchanged", question) in found
 
@@ -82,7 +71,7 @@ def test_intervals_that_are_too_narrow_break_type_1_and_coverage(monkeypatch: py
 SAYS: dict[str, tuple[str, set[tuple[str, str]]]] = {
     IMPROVED: ("always a change", {("type I", "unchanged"), ("equivalent", "unchanged")}),
     INCONCLUSIVE: ("never an answer", {("type I", "unchanged"), ("power", "shift"), ("equivalent", "unchanged")}),
-    EQUIVALENT: ("always the same", {("type I", "unchanged"), ("power", "shift"), ("false equivalence", AT_MARGIN)}),
+    EQUIVALENT: ("always the same", {("type I", "unchanged"), ("power", "shift"), ("false equivalence", simulated_verdicts.AT_MARGIN)}),
 }
 
 
@@ -93,14 +82,14 @@ def test_one_word_for_everything_breaks_a_limit(monkeypatch: pytest.MonkeyPatch,
     assert found >= SAYS[word][1]
 
 
-@pytest.mark.parametrize("law", some_slow(LAWS, "spread", "ceiling"))
+@pytest.mark.parametrize("law", some_slow(simulated_verdicts.LAWS, "spread", "ceiling"))
 def test_what_is_called_true_is_what_is_drawn(law: str) -> None:
     rng = stats.seeded_rng("test", law)
-    for world, (shift, churn) in WORLDS.items():
+    for world, (shift, churn) in simulated_verdicts.WORLDS.items():
         big = draw(Cell(40_000, 4, law), rng, shift, churn)
         change = big.c_b / big.n_b - big.c_a / big.n_a
         se = float(change.std() / math.sqrt(change.size)) + 1e-9
-        true = simulate(Cell(10, 1, law), world, 1, SEED).true_new
+        true = simulated_verdicts.simulate(Cell(10, 1, law), world, 1, SEED).true_new
         assert abs(float(change.mean()) - true) < 4 * se
         assert abs(float((big.p_b - big.p_a).mean()) - true) < 4 * se
         assert big.se_these == pytest.approx(

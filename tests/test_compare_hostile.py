@@ -48,17 +48,11 @@ def write_hostile(folder: Path, bad: str) -> list[str]:
 @pytest.mark.parametrize("which", HOSTILE)
 def test_hostile_text_does_nothing_anywhere(blade: Blade, tmp_path: Path, which: str) -> None:
     bad, out = HOSTILE[which][:300], tmp_path / "out"
-    said = blade("compare", *write_hostile(tmp_path, bad), "-o", out)
-    assert said.code == 0, said.err
-    assert not DECEIVING.search(said.out + said.err)
-    screen(said.out.partition("Wrote ")[0])
-    texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(out.rglob("*")) if path.is_file()}
-    assert [name for name, text in texts.items() if DECEIVING.search(text)] == []
+    texts = compared(blade, *write_hostile(tmp_path, bad), "-o", out)
     document = json.loads(texts["compare.json"])
     VALIDATOR.validate(document)
     assert only(document)["refused"] is None
     assert only(document)["alignment"]["common"]["n"] == 12
-    assert_inert(texts["compare.md"])
     for seen in re.findall(r"[A-Za-z]{4,12}", hostile.line(bad))[:1]:  # it is told, not left out
         assert seen in texts["compare.md"]
         assert seen in texts["compare.html"]
@@ -71,28 +65,28 @@ def test_hostile_text_does_nothing_anywhere(blade: Blade, tmp_path: Path, which:
         assert (attributes.get("src") or "data:image/svg+xml").startswith("data:image/svg+xml")
 
 
-def assert_inert(said: str) -> None:
-    assert_inert_markdown(said, image=r"figures/compare-[a-z0-9-]+\.svg")
-    for line in re.findall(r"^blade show .*$", said, re.MULTILINE):
+def compared(blade: Blade, *arguments: object) -> dict[str, str]:
+    """The files of a comparison into the folder named last; nothing foreign does anything in them or on the screen."""
+    said = blade("compare", *arguments)
+    assert said.code == 0, said.err
+    assert not DECEIVING.search(said.out + said.err)
+    screen(said.out.partition("Wrote ")[0])
+    out = Path(str(arguments[-1]))
+    texts = {path.name: path.read_text(encoding="utf-8") for path in sorted(out.rglob("*")) if path.is_file()}
+    assert [name for name, text in texts.items() if DECEIVING.search(text)] == []
+    assert_inert_markdown(texts["compare.md"], image=r"figures/compare-[a-z0-9-]+\.svg")
+    for line in re.findall(r"^blade show .*$", texts["compare.md"], re.MULTILINE):
         parts = shlex.split(line, comments=True)
         assert len(parts) == 4
         assert not parts[2].startswith("-")
+    return texts
 
 
 def test_hostile_names_of_runs_and_hostile_field_values(blade: Blade, tmp_path: Path) -> None:
     for bad in (HOSTILE[name] for name in ("script", "ansi", "newlines")):
         rows = [{**row, "kind": f"{bad} {row['_ng_rollout_index'] % 2}"} for row in drawn(1, 10, 2)]
         path = make_run(tmp_path / "run", [json.dumps(row) for row in rows])
-        out = tmp_path / "out"
-        said = blade("compare", f"x={path}", "--by", "kind", "-o", out)
-        assert said.code == 0, said.err
-        for text in (
-            said.out,
-            *((out / name).read_text(encoding="utf-8") for name in ("compare.md", "compare.html", "compare.json")),
-        ):
-            assert not DECEIVING.search(text)
-        screen(said.out.partition("Wrote ")[0])
-        assert_inert((out / "compare.md").read_text(encoding="utf-8"))
+        compared(blade, f"x={path}", "--by", "kind", "-o", tmp_path / "out")
         wrong = blade("compare", f"x={path}", "--by", bad)
         assert wrong.code == 2
         assert not DECEIVING.search(wrong.err)

@@ -17,9 +17,9 @@ import pytest
 
 from blade.errors import NothingToRead
 from tests.case_tables import tables
+from tests.conftest import ROOT
 from tests.test_wheel import anchors
 
-ROOT = Path(__file__).resolve().parent.parent
 SRC = ROOT / "src" / "blade"
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "AGENTS.md", *sorted(DOCS.glob("*.md"))]
@@ -186,8 +186,12 @@ def test_recipes_have_six_steps() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_links_between_pages_lead_somewhere(page: Path) -> None:
+def test_links_between_pages_lead_somewhere_and_make_targets_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    named = re.findall(r"`make ([a-z-]+)`", text)
+    named += [line.split()[1] for line in code_lines(text) if line.startswith("make ") and len(line.split()) > 1]
+    assert set(named) <= targets
     for target in re.findall(r"\]\(([^)]+)\)", text):
         path, _, anchor = target.partition("#")
         if "://" in target:
@@ -196,15 +200,6 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
         assert file.exists(), target
         if anchor:
             assert anchor in anchors(file), target
-
-
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_make_targets_in_the_docs_exist(page: Path) -> None:
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    text = page.read_text(encoding="utf-8")
-    named = re.findall(r"`make ([a-z-]+)`", text)
-    named += [line.split()[1] for line in code_lines(text) if line.startswith("make ") and len(line.split()) > 1]
-    assert set(named) <= targets
 
 
 def test_agents_page_is_short_and_has_its_second_name() -> None:
@@ -256,4 +251,3 @@ def test_the_readme_tells_what_the_accuracy_card_says() -> None:
     for word, counts in card["confidence"].items():
         assert re.search(rf"\b{word}\W+{counts['right']:,} of {counts['n']:,}\b", text), word
     assert "@@" not in text
-

@@ -65,13 +65,7 @@ def test_rows_numbered_by_position(tmp_path: Path, blade: Blade, diagnosed: Blad
     assert cause["n_rollouts"] == 36
     found = json.loads(blade("query", "--json", f"x={path}", alarm["query"]).out)
     assert len(found) == 36
-
-
-def test_counts_do_not_change_with_an_alarm(tmp_path: Path, diagnosed: Blade) -> None:
-    rows = [make_task_row(4 * n + at, 0, n) for n in range(20) for at in range(4)]
-    said = diagnosed(make_run(tmp_path, rows))
-    assert any(entry["level"] == "alarm" for entry in said.report["trust"])
-    assert (said.run["n_tasks"], said.run["n_rollouts"], said.run["score"]) == (80, 80, 0.5)
+    assert (said.run["n_tasks"], said.run["n_rollouts"], said.run["score"]) == (12, 36, 0.5)  # counted all the same
 
 
 ALIKE = ["simulated_user_opening", "sparse_indices", "missing_repeat_index", "two_agents", "duplicate_differing"]

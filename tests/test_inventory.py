@@ -19,8 +19,8 @@ from blade import errors
 from blade.agent.mcp.tool_table import TOOLS
 from blade.cli.main import cli
 from blade.query import measures, select
+from tests.conftest import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / "tests" / "inventory.txt"
 SCHEMAS = ("report/report.schema.json", "check/check.schema.json")
 _FILE = re.compile(r"`([\w{}<>*.-]+\.(?:md|json|jsonl|html|toml|csv|txt|yaml|parquet|svg|tsv|db|log))`")

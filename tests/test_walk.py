@@ -17,7 +17,7 @@ from blade.diagnose import equal_results
 from blade.model import TaskTraces
 from blade.pipeline import trace_reading
 from tests.builders import make_row, make_run
-from tests.conftest import Silent, read
+from tests.conftest import Listener, Silent, read
 from tests.tables.watching import no_process_is_left
 from tools.planted import write_run
 
@@ -43,17 +43,12 @@ def walker_of(path: Path) -> trace_reading.Walker:
     return trace_reading.Walker(entry.run, trace_reading.judged_of(entry, scoring), {})
 
 
-class Counting(Silent):
-    """A watcher that adds up what it is told."""
-
-    done = 0
-
-    def advance(self, done: int) -> None:
-        self.done += done
-
-
 def walked(walker: trace_reading.Walker, work: Callable[[TaskTraces], Any]) -> list[Any]:
     return list(walker.walk(walker.spans(), work, "reading", Silent()))
+
+
+def n_open() -> int:
+    return len(os.listdir("/proc/self/fd"))
 
 
 def in_worker() -> bool:
@@ -64,22 +59,17 @@ def named(task: TaskTraces) -> tuple[str, list[int], bool]:
     return task.task, [episode.trace.rollout.repeat for episode in task.episodes], in_worker()
 
 
-def test_results_come_in_the_order_of_the_tasks(walker: trace_reading.Walker) -> None:
-    found = walked(walker, named)
-    assert [task for task, _, _ in found] == [str(task) for task in range(20)]
-    assert all(repeats == [0, 1, 2, 3] for _, repeats, _ in found)
-    assert [away for _, _, away in found] == [False] + [True] * 19  # the first warms up what all need
-    assert no_process_is_left()
+def test_results_come_in_the_order_of_the_tasks_and_the_watcher_hears_of_every_row(walker: trace_reading.Walker) -> None:
+    def work(task: TaskTraces) -> tuple[str, list[int], bool]:
+        time.sleep(0.2 if task.task in ("1", "2") else 0)  # slow pieces do not change the order
+        return named(task)
 
-
-def test_slow_pieces_do_not_change_the_order_and_the_watcher_hears_of_every_row(walker: trace_reading.Walker) -> None:
-    def work(task: TaskTraces) -> str:
-        time.sleep(0.2 if task.task in ("1", "2") else 0)
-        return task.task
-
-    watcher = Counting()
-    assert list(walker.walk(walker.spans(), work, "reading", watcher)) == [str(task) for task in range(20)]
+    watcher = Listener()
+    found = list(walker.walk(walker.spans(), work, "reading", watcher))
+    # the first is done here, which warms up what all need
+    assert found == [(str(task), [0, 1, 2, 3], task > 0) for task in range(20)]
     assert watcher.done == 80
+    assert no_process_is_left()
 
 
 def test_small_runs_stay_in_one_process_and_see_the_same(
@@ -122,8 +112,11 @@ def refused() -> int:
 def test_where_nothing_can_be_forked_or_one_core_is_all_the_parent_does_it(
     walker: trace_reading.Walker, monkeypatch: pytest.MonkeyPatch, name: str, stub: Callable[[], Any]
 ) -> None:
+    walked(walker, named)  # which opens the file
+    before = n_open()
     monkeypatch.setattr(os, name, stub)
     assert walked(walker, named) == [(str(task), [0, 1, 2, 3], False) for task in range(20)]
+    assert n_open() == before
 
 
 def test_a_fault_is_met_in_the_parent_and_told(walker: trace_reading.Walker) -> None:
@@ -144,24 +137,28 @@ def test_results_that_do_not_travel_are_a_fault(walker: trace_reading.Walker) ->
 
 
 def test_who_stops_half_way_leaves_no_process(walker: trace_reading.Walker) -> None:
-    found = walker.walk(walker.spans(), named, "reading", Silent())
-    assert [next(found)[0] for _ in range(4)] == ["0", "1", "2", "3"]
+    def work(task: TaskTraces) -> str:
+        if int(task.task) > 3:
+            time.sleep(600)
+        return task.task
+
+    assert walked(walker, named)  # which opens the file
+    before, begun = n_open(), time.monotonic()
+    found = walker.walk(walker.spans(), work, "reading", Silent())
+    assert [next(found) for _ in range(2)] == ["0", "1"]
     found.close()
+    assert time.monotonic() - begun < 60
     assert no_process_is_left()
+    assert n_open() == before
 
 
-def test_a_run_without_rows_that_count_has_no_tasks(tmp_path: Path, cache: Path) -> None:
-    walker = walker_of(make_run(tmp_path, [make_row(task, 0, 0.0, mask_sample=True) for task in range(3)]))
-    assert walker.spans() == []
-    assert walked(walker, named) == []
-
-
-def test_tasks_of_unlike_size_stay_whole(tmp_path: Path, cache: Path) -> None:
-    rows = [make_row(task, repeat, float(repeat % 2)) for task in range(12) for repeat in range(1 + task * 2)]
-    found = walked(walker_of(make_run(tmp_path, rows)), named)
-    assert [(task, len(repeats)) for task, repeats, _ in found] == [
-        (str(task), 1 + task * 2) for task in range(12)
-    ]
+@pytest.mark.parametrize("is_masked", [False, True])
+def test_tasks_of_unlike_size_stay_whole_and_rows_that_do_not_count_make_none(tmp_path: Path, cache: Path, is_masked: bool) -> None:
+    rows = [make_row(task, repeat, float(repeat % 2), mask_sample=is_masked) for task in range(12) for repeat in range(1 + task * 2)]
+    walker = walker_of(make_run(tmp_path, rows))
+    sizes = [] if is_masked else [(str(task), 1 + task * 2) for task in range(12)]
+    assert [(task, len(repeats)) for task, repeats, _ in walked(walker, named)] == sizes
+    assert bool(walker.spans()) is not is_masked
 
 
 def test_the_first_row_that_tells_what_the_task_expects_is_believed(tmp_path: Path, cache: Path) -> None:

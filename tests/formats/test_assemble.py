@@ -24,10 +24,6 @@ def coverage(said: Said) -> dict[str, int]:
     return {name: run[name] for name in ("scored", "failed", "masked", "lost") if run[name]}
 
 
-def flags(said: Said) -> set[str]:
-    return {flag["flag"] for flag in said.report["health"]}
-
-
 # -- attempts, duplicates, what was expected ------------------------------------------------------
 
 
@@ -36,14 +32,16 @@ def without(rows: Sequence[Row], **changed: Any) -> list[Row]:
 
 
 class Case(NamedTuple):
-    """Rows and sidecars, how many keys came to what, and what else the run and its health say."""
+    """Rows and sidecars, how many keys came to what, and what else the run, its keys and its health say."""
 
     rows: list[Row]
     coverage: dict[str, int]
     run: dict[str, Any] | None = None
+    keys: dict[str, Any] | None = None
     flags: tuple[str, ...] = ()
     no_flags: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    tasks: tuple[str, ...] | None = None
     inputs: list[Row] | None = None
     failures: list[Row] | None = None
 
@@ -55,7 +53,7 @@ TRANSPORT = {"_ng_task_index": 2, "_ng_rollout_index": 1, "_ng_failure_class": "
 COUNTED = {
     "the highest attempt wins": Case(
         [make_row(0, 0, 0.0), make_row(0, 0, 0.5, _ng_attempt_index=1), make_row(0, 0, 1.0, _ng_attempt_index=2), make_row(0, 1)],
-        {"scored": 2}, {"n_rollouts": 2, "duplicates": 0, "score": 1.0}, ("superseded_attempts",)),
+        {"scored": 2}, {"n_rollouts": 2, "duplicates": 0, "score": 1.0}, flags=("superseded_attempts",)),
     "two rows of the highest attempt differ": Case(
         [make_row(0, 0, 0.0), *(make_row(0, 0, value, _ng_attempt_index=1) for value in (0.0, 1.0)), make_row(0, 1)],
         {"scored": 2}, {"n_rollouts": 3, "duplicates": 1, "score": pytest.approx(2 / 3)}),
@@ -70,8 +68,12 @@ COUNTED = {
         ROWS[:5], {"scored": 5, "lost": 3}, no_flags=("expected_inferred",), missing=("3",), inputs=[*ROWS, *LATER]),
     "by materialised inputs without repeat numbers": Case(UNNUMBERED[:5], {"scored": 5, "lost": 1}, inputs=UNNUMBERED),
     "by inference": Case(
-        make_rows({0: [1.0] * 4, 1: [1.0] * 4, 2: [1.0] * 3}), {"scored": 11, "lost": 1}, {"repeats": 4},
-        ("expected_inferred", "lost_rows")),
+        [row for row in make_rows({n: [1.0] * 4 for n in range(4)}) if (row["_ng_task_index"], row["_ng_rollout_index"]) != (2, 1)],
+        {"scored": 15, "lost": 1}, {"repeats": 4}, {"lost_keys": (("2", 1),)}, ("expected_inferred", "lost_rows")),
+    "duplicates are counted per row": Case(
+        [*ROWS, ROWS[0], ROWS[0], make_row(1, 0, 0.0), make_row(1, 0, 0.25)], {"scored": 6}, {"duplicates": 4, "expected_rollouts": 6},
+        {"identical_duplicates": 2, "duplicate_keys": (("1", 0),)}),
+    "sparse indices": Case(make_rows({28: [1.0, 0.0], 598: [1.0, 1.0], 10**12: [0.0, 0.0]}), {"scored": 6}, tasks=("28", "598", str(10**12))),
     "unexpected keys": Case([*ROWS, make_row(8, 0)], {"scored": 7}, flags=("unexpected_keys",), inputs=ROWS),
     "negative repeats match their inputs": Case(NEGATIVE, {"scored": 2}, no_flags=("unexpected_keys",), inputs=NEGATIVE),
     "masked": Case(
@@ -83,58 +85,41 @@ COUNTED = {
 
 
 @pytest.mark.parametrize("name", COUNTED)
-def test_what_was_expected_and_what_came(tmp_path: Path, diagnosed: Blade, name: str) -> None:
+def test_what_was_expected_and_what_came(tmp_path: Path, diagnosed: Blade, loaded: Load, name: str) -> None:
     case = COUNTED[name]
     sidecars: dict[str, Any] = {} if case.failures is None else {"failures": case.failures}
     if case.inputs is not None:
         sidecars["inputs"] = map(make_input, case.inputs)
-    said = diagnosed(make_run(tmp_path, case.rows, **sidecars))
+    path = make_run(tmp_path, case.rows, **sidecars)
+    said, counted = diagnosed(path), loaded(path)[0].run.coverage
     assert coverage(said) == case.coverage
+    assert not case.keys or {key: getattr(counted, key) for key in case.keys} == case.keys
+    assert case.tasks in (None, tuple(task["task"] for task in said.report["tasks"]))
     assert not case.run or {key: said.run[key] for key in case.run} == case.run
-    assert set(case.flags) <= flags(said)
-    assert not set(case.no_flags) & flags(said)
+    assert set(case.flags) <= said.flags
+    assert not set(case.no_flags) & said.flags
     assert [task for bucket in said.report["buckets"] for task in bucket["missing"]] == list(case.missing)
-
-
-def test_duplicates_are_counted_per_row(tmp_path: Path, loaded: Load) -> None:
-    rows = [*ROWS, ROWS[0], ROWS[0], make_row(1, 0, 0.0), make_row(1, 0, 0.25)]
-    found = loaded(make_run(tmp_path, rows))[0].run.coverage
-    assert (found.duplicates, found.identical_duplicates) == (4, 2)
-    assert found.duplicate_keys == (("1", 0),)
-    assert (found.expected, found.scored) == (6, 6)
 
 
 # -- agents ---------------------------------------------------------------------------------------
 
-
-def test_several_agents_have_runs_and_sidecars_of_their_own(tmp_path: Path, diagnosed: Blade) -> None:
-    def of(name: str, rows: Sequence[Row]) -> list[Row]:
-        return [{**row, "agent_ref": {"name": name}} for row in rows]
-
-    main = of("ann", ROWS) + of("bob", ROWS[:4])
-    inputs = [make_input(row) for row in of("ann", ROWS) + of("bob", ROWS)]
-    said = diagnosed(f"x={make_run(tmp_path, main, inputs=inputs, failures=of('bob', ROWS[4:5]))}")
-    runs = {run["name"]: run for run in said.report["runs"]}
-    assert [runs[name][key] for name in ("x:ann", "x:bob") for key in ("scored", "failed", "lost")] == [6, 0, 0, 4, 1, 1]
-    assert "2 agents" in said.err
+ANN, BOB = ([{**row, "agent_ref": {"name": name}} for row in ROWS] for name in ("ann", "bob"))
+NAMELESS = [make_row(9, 0, agent_ref=DROP), make_row(9, 1, agent_ref=None)]
+# rows, inputs, failures -> name, agent and keys scored, failed and lost of each run
+AGENTS: dict[str, tuple[list[Row], list[Row] | None, list[Row] | None, list[Any]]] = {
+    "several with sidecars": (ANN + BOB[:4], ANN + BOB, BOB[4:5], [("x:ann", "ann", 6, 0, 0), ("x:bob", "bob", 4, 1, 1)]),
+    "several beside none": (ANN + BOB + NAMELESS, None, None, [("x:ann", "ann", 6, 0, 0), ("x:bob", "bob", 6, 0, 0), ("x:(no agent named)", None, 2, 0, 0)]),
+    "one that only the sidecars name": (ANN, ANN + BOB, None, [("x:ann", "ann", 6, 0, 0), ("x:bob", "bob", 0, 0, 6)]),
+    "one beside none": (ANN + NAMELESS, None, None, [("x", "ann", 8, 0, 0)]),
+}  # fmt: skip
 
 
-def test_agentless_rows_beside_several_agents(tmp_path: Path, diagnosed: Blade) -> None:
-    rows = [{**row, "agent_ref": {"name": name}} for name in ("ann", "bob") for row in ROWS]
-    runs = diagnosed(f"x={make_run(tmp_path, rows + [make_row(9, n, agent_ref=DROP) for n in (0, 1)])}").report["runs"]
-    assert [(run["name"], run["n_rollouts"]) for run in runs] == [("x:ann", 6), ("x:bob", 6), ("x:(no agent named)", 2)]
-
-
-def test_an_agent_that_only_the_sidecars_name_is_a_run_too(tmp_path: Path, diagnosed: Blade) -> None:
-    inputs = [{**make_input(row), "agent_ref": {"name": name}} for name in ("ann", "bob") for row in ROWS]
-    rows = [{**row, "agent_ref": {"name": "ann"}} for row in ROWS]
-    runs = diagnosed(f"x={make_run(tmp_path, rows, inputs=inputs)}").report["runs"]
-    assert [(run["name"], run["scored"], run["lost"]) for run in runs] == [("x:ann", 6, 0), ("x:bob", 0, 6)]
-
-
-def test_agentless_rows_beside_one_agent_are_his(tmp_path: Path, diagnosed: Blade) -> None:
-    said = diagnosed(make_run(tmp_path, [*ROWS, make_row(9, 0, agent_ref=DROP), make_row(9, 1, agent_ref=None)]))
-    assert (said.run["agent"], said.run["n_rollouts"]) == ("sim_agent", 8)
+@pytest.mark.parametrize("case", AGENTS)
+def test_each_agent_has_a_run_and_sidecars_of_its_own(tmp_path: Path, diagnosed: Blade, case: str) -> None:
+    rows, inputs, failures, runs = AGENTS[case]
+    said = diagnosed(f"x={make_run(tmp_path, rows, inputs=inputs and map(make_input, inputs), failures=failures)}")
+    assert [tuple(run[key] for key in ("name", "agent", "scored", "failed", "lost")) for run in said.report["runs"]] == runs
+    assert len(runs) == 1 or f"holds {len(runs)} agents" in said.err
 
 
 def test_long_names_of_agents_and_models(tmp_path: Path, diagnosed: Blade) -> None:
@@ -142,18 +127,6 @@ def test_long_names_of_agents_and_models(tmp_path: Path, diagnosed: Blade) -> No
     rows = [{**row, "agent_ref": {"name": name * 900}, "response": {**row["response"], "model": model}} for name in "ab" for row in ROWS]
     runs = diagnosed(make_run(tmp_path, rows)).report["runs"]
     assert [(run["agent"], run["model"]) for run in runs] == [("a" * 900, model), ("b" * 900, model)]
-
-
-def test_the_lost_repeat_is_the_missing_number(tmp_path: Path, loaded: Load) -> None:
-    rows = [row for row in make_rows({n: [1.0] * 4 for n in range(4)}) if (row["_ng_task_index"], row["_ng_rollout_index"]) != (2, 1)]
-    assert loaded(make_run(tmp_path, rows))[0].run.coverage.lost_keys == (("2", 1),)
-
-
-def test_sparse_indices(tmp_path: Path, diagnosed: Blade) -> None:
-    rows = make_rows({28: [1.0, 0.0], 598: [1.0, 1.0], 10**12: [0.0, 0.0]})
-    said = diagnosed(make_run(tmp_path, rows))
-    assert coverage(said) == {"scored": 6}
-    assert [task["task"] for task in said.report["tasks"]] == ["28", "598", str(10**12)]
 
 
 # -- rows without indices -------------------------------------------------------------------------
@@ -225,22 +198,16 @@ def told(blade: Blade) -> Callable[..., dict[str, Any]]:
     return report
 
 
-def assert_same_in_any_form(folder: Path, lines: list[Any], told: Callable[..., dict[str, Any]]) -> None:
-    expected = told(make_run(folder / "as-is", lines))
+@pytest.mark.parametrize("has_indices", [True, False])
+def test_order_shards_and_compression_do_not_matter(tmp_path: Path, told: Callable[..., dict[str, Any]], has_indices: bool) -> None:
+    bare = unnumbered([row for row in odd_rows() if isinstance(row, dict)])
+    lines = [*odd_rows(), b"<PLACEHOLDER ROW>", b"[1]", b'{"torn": '] if has_indices else bare
+    expected = told(make_run(tmp_path / "as-is", lines))
     mixed = random.Random(0).sample(lines, len(lines))
-    assert told(make_run(folder / "mixed", mixed, compress="zst")) == expected
+    assert told(make_run(tmp_path / "mixed", mixed, compress="zst")) == expected
     for shard in range(7):
-        make_run(folder / "shards", mixed[shard::7], name=f"r-{shard:05d}-of-00007", compress=(None, "gz", "zst")[shard % 3])
-    assert told(folder / "shards") == told(f"{folder}/shards/*") == expected
-
-
-def test_order_shards_and_compression_do_not_matter(tmp_path: Path, told: Callable[..., dict[str, Any]]) -> None:
-    assert_same_in_any_form(tmp_path, [*odd_rows(), b"<PLACEHOLDER ROW>", b"[1]", b'{"torn": '], told)
-
-
-def test_order_does_not_matter_for_rows_without_indices(tmp_path: Path, told: Callable[..., dict[str, Any]]) -> None:
-    rows = [row for row in odd_rows() if isinstance(row, dict)]
-    assert_same_in_any_form(tmp_path, unnumbered(rows), told)
+        make_run(tmp_path / "shards", mixed[shard::7], name=f"r-{shard:05d}-of-00007", compress=(None, "gz", "zst")[shard % 3])
+    assert told(tmp_path / "shards") == told(f"{tmp_path}/shards/*") == expected
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from blade.formats.check_records import failed_checks, status_in
+from blade.formats.check_records import failed_checks, of_list, status_in
 
 MESSAGES = [{"role": "tool", "content": "no such file", "is_error": True}, {"role": "assistant", "content": "sorry"}]
 LAMP = {"name": "lamp is green", "why": "it is red"}
@@ -54,6 +54,14 @@ def test_what_failed_and_what_did_not(fields: dict[str, Any], failed: list[str])
 )
 def test_the_member_of_a_record_that_is_its_status(record: dict[str, Any], status: tuple[str, str] | None) -> None:
     assert status_in(record) == status
+
+
+def test_a_number_that_counts_is_no_status() -> None:
+    """The place of a case begins with 0 and 1; only its own word says what became of it."""
+    records = [{"case": place, "st": word, "wall": 0.5} for place, word in enumerate(("AC", "TLE", "AC", "WA"))]
+    assert [status for _, status, _ in of_list(records)] == ["passed", "failed", "passed", "failed"]
+    scored = [{"case": place, "score": score} for place, score in enumerate((1.0, 0.0, 0.0))]
+    assert [status for _, status, _ in of_list(scored)] == ["passed", "failed", "failed"]
 
 
 def test_a_list_of_truths_is_told_by_its_places() -> None:

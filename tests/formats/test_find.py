@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -11,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from blade.errors import NothingToRead, Unreadable
 from blade.formats import find
 from tests.builders import DROP, joined, make_row, make_rows, make_run, packed
-from tests.cases import cases
+from tests.case_tables import cases
 
 ROWS = make_rows({0: [1.0, 0.0], 1: [1.0, 1.0]})
 Found = Callable[..., dict[str, list[str]]]
@@ -39,7 +37,7 @@ def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Found:
 # -- forms ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("label", "files", "answers"), cases("formats", "names of runs"), ids=lambda value: value if isinstance(value, str) else "")
+@pytest.mark.parametrize(("label", "files", "answers"), cases(__file__, "names of runs"), ids=lambda value: value if isinstance(value, str) else "")
 def test_what_a_name_stands_for(tmp_path: Path, found: Found, label: str, files: list[str], answers: list[Any]) -> None:
     for name in files:
         path = tmp_path / name
@@ -55,18 +53,6 @@ def test_a_name_stands_for_an_absolute_path(tmp_path: Path, found: Found) -> Non
     assert found(path) == found(path.name) == {"rollouts": ["rollouts.jsonl"]}
 
 
-@pytest.mark.parametrize("spec", ["no.jsonl", "x=no.jsonl", "no*.jsonl", "", "x="])
-def test_nothing_there(found: Found, spec: str) -> None:
-    with pytest.raises(NothingToRead) as error:
-        found(spec)
-    assert error.value.slug == "no-such-path"
-
-
-def test_not_a_regular_file(found: Found) -> None:
-    with pytest.raises(Unreadable, match="not a regular file"):
-        found(os.devnull)
-
-
 @pytest.mark.parametrize("how", [None, "zst"])
 def test_standard_input(blade_process: Callable[..., subprocess.CompletedProcess[bytes]], how: str | None) -> None:
     done = blade_process("diagnose", "--json", "-", input=packed(joined(ROWS), how))
@@ -76,7 +62,7 @@ def test_standard_input(blade_process: Callable[..., subprocess.CompletedProcess
 
 # -- shards ---------------------------------------------------------------------------------------
 
-@pytest.mark.parametrize("names", cases("formats", "shards"), ids=lambda names: names[0])
+@pytest.mark.parametrize("names", cases(__file__, "shards"), ids=lambda names: names[0])
 def test_shards_are_one_run(tmp_path: Path, found: Found, names: tuple[str, str]) -> None:
     for at, name in enumerate(names):
         make_run(tmp_path, ROWS[2 * at : 2 * at + 2], name=name)
@@ -86,7 +72,7 @@ def test_shards_are_one_run(tmp_path: Path, found: Found, names: tuple[str, str]
     assert found(*(f"{name}.jsonl" for name in names)).keys() == {"r"}
 
 
-@pytest.mark.parametrize("names", cases("formats", "no shards"), ids=lambda names: names[0])
+@pytest.mark.parametrize("names", cases(__file__, "no shards"), ids=lambda names: names[0])
 def test_runs_are_not_shards(tmp_path: Path, found: Found, names: tuple[str, str]) -> None:
     for name in names:
         make_run(tmp_path, ROWS, name=name)
@@ -97,7 +83,7 @@ def test_runs_are_not_shards(tmp_path: Path, found: Found, names: tuple[str, str
 # -- what a folder holds besides ------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("line", cases("formats", "no rollouts"))
+@pytest.mark.parametrize("line", cases(__file__, "no rollouts"))
 def test_other_jsonl_is_passed_over(tmp_path: Path, found: Found, line: object) -> None:
     make_run(tmp_path, ROWS)
     make_run(tmp_path, [line, line], name="labels")

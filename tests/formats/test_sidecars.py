@@ -10,11 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from blade.errors import Unreadable
 from blade.formats import find, sidecars
 from blade.model import Artifact, ReportedNumber
-from tests.builders import make_input, make_row, make_rows, make_run, packed
-from tests.cases import cases
+from tests.builders import Row, joined, make_input, make_row, make_rows, make_run, packed
+from tests.case_tables import cases
 from tests.conftest import Blade
 
 ROWS = make_rows({0: [1.0, 0.0], 1: [1.0, 1.0]})
@@ -50,22 +49,19 @@ def put(folder: Path, name: str, value: Any, how: str | None = None) -> None:
 # -- what is there --------------------------------------------------------------------------------
 
 
-def test_missing_files_are_named(run: Path) -> None:
-    found = {artifact.kind: artifact for artifact in artifacts_of(run)}
-    assert found["rollouts"].present
-    absent = {kind for kind, artifact in found.items() if not artifact.present}
-    assert absent == {"materialized_inputs", "failures", "aggregate_metrics", "agent_metrics", "repeat_level_metrics",
-                      "reward_profiling", "config", "notes", "benchmark"}  # fmt: skip
-    assert found["failures"].path.endswith("rollouts_failures.jsonl")
+METRICS = ("aggregate_metrics.json", "agent_metrics.json", "repeat_level_metrics.json", "reward_profiling.jsonl")
 
 
 @pytest.mark.parametrize("how", [None, "gz", "zst"])
-def test_names_and_compressions(run: Path, tmp_path: Path, how: str | None) -> None:
-    for name in ("materialized_inputs.jsonl", "failures.jsonl", "reward_profiling.jsonl", "aggregate_metrics.json",
-                 "agent_metrics.json", "repeat_level_metrics.json"):  # fmt: skip
+def test_files_are_named_before_and_after_they_are_there(run: Path, tmp_path: Path, how: str | None) -> None:
+    found = {artifact.kind: artifact for artifact in artifacts_of(run)}
+    names = ("materialized_inputs.jsonl", "failures.jsonl", *METRICS)
+    kinds = {name.partition(".")[0] for name in names}
+    assert {kind for kind, artifact in found.items() if not artifact.present} == kinds | {"config", "notes", "benchmark"}
+    assert found["failures"].path.endswith("rollouts_failures.jsonl")
+    for name in names:
         put(tmp_path, f"rollouts_{name}", b"[]", how)
-    present = {artifact.kind for artifact in artifacts_of(run) if artifact.present}
-    assert len(present) == 7
+    assert {artifact.kind for artifact in artifacts_of(run) if artifact.present} == kinds | {"rollouts"}
 
 
 def test_sidecars_of_a_compressed_run_and_of_shards(tmp_path: Path) -> None:
@@ -81,7 +77,7 @@ def test_sidecars_of_a_compressed_run_and_of_shards(tmp_path: Path) -> None:
 # -- numbers --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("case", "kind", "entries", "numbers"), cases("formats", "metrics"))
+@pytest.mark.parametrize(("case", "kind", "entries", "numbers"), cases(__file__, "metrics"))
 def test_metrics_of_all_generations(tmp_path: Path, reported: Read, case: str, kind: str, entries: Any, numbers: dict[str, float]) -> None:
     for how in (None, "gz", "zst"):
         put(tmp_path, f"rollouts_{kind}.json", entries, how)
@@ -89,11 +85,18 @@ def test_metrics_of_all_generations(tmp_path: Path, reported: Read, case: str, k
         (tmp_path / f"rollouts_{kind}.json{f'.{how}' if how else ''}").unlink()
 
 
+PROFILES: list[tuple[list[Row], dict[str, float]]] = [
+    ([{"mean/reward": 0.5, "num_rollouts": 2}, {"mean/reward": 1.0, "num_rollouts": 2}], {"num_rollouts": 4.0}),
+    ([{"mean/reward": 0.75, "sample": {}}] * 2, {}),
+    ([{"mean/reward": 0.75, "num_rollouts": [3], "agent_ref": 7}] * 2, {}),
+]
+
+
+@pytest.mark.parametrize(("lines", "counts"), PROFILES)
 @pytest.mark.parametrize("how", [None, "gz", "zst"])
-def test_reward_profiling(tmp_path: Path, reported: Read, how: str | None) -> None:
-    lines = [{"_ng_task_index": n, "mean/reward": value, "num_rollouts": 2} for n, value in enumerate((0.5, 1.0))]
-    put(tmp_path, "rollouts_reward_profiling.jsonl", b"\n".join(json.dumps(line).encode() for line in lines) + b"\n\n", how)
-    assert reported() == ({"mean over tasks of mean/reward": 0.75, "tasks": 2.0, "num_rollouts": 4.0}, [])
+def test_reward_profiling(tmp_path: Path, reported: Read, lines: list[Row], counts: dict[str, float], how: str | None) -> None:
+    put(tmp_path, "rollouts_reward_profiling.jsonl", joined(lines) + b"\n", how)
+    assert reported() == ({"mean over tasks of mean/reward": 0.75, "tasks": 2.0, **counts}, [])
 
 
 def test_numbers_of_the_agent_concerned(tmp_path: Path, diagnosed: Blade) -> None:
@@ -125,7 +128,7 @@ BROKEN: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", ["aggregate_metrics.json", "agent_metrics.json", "repeat_level_metrics.json", "reward_profiling.jsonl"])
+@pytest.mark.parametrize("name", METRICS)
 @pytest.mark.parametrize("case", BROKEN)
 def test_broken_metrics_are_noted(tmp_path: Path, reported: Read, name: str, case: str) -> None:
     put(tmp_path, f"rollouts_{name}", BROKEN[case])
@@ -135,15 +138,9 @@ def test_broken_metrics_are_noted(tmp_path: Path, reported: Read, name: str, cas
     assert all(f"rollouts_{name}" in note for note in notes)
 
 
-@pytest.mark.parametrize("entry", [{"sample": {}}, {"num_rollouts": [3], "agent_ref": 7}])
-def test_a_profile_without_counts(tmp_path: Path, reported: Read, entry: dict[str, Any]) -> None:
-    put(tmp_path, "rollouts_reward_profiling.jsonl", {"mean/reward": 0.5, **entry})
-    assert reported()[0] == {"mean over tasks of mean/reward": 0.5, "tasks": 1.0}
-
-
 @pytest.mark.parametrize("case", ["torn", "huge"])
 def test_broken_metrics_do_not_stop_a_diagnosis(run: Path, tmp_path: Path, diagnosed: Blade, case: str) -> None:
-    for name in ("aggregate_metrics.json", "agent_metrics.json", "repeat_level_metrics.json", "reward_profiling.jsonl"):
+    for name in METRICS:
         put(tmp_path, f"rollouts_{name}", BROKEN[case])
     said = diagnosed(run)
     assert said.run["n_rollouts"] == 4
@@ -177,7 +174,7 @@ def settings_of(path: Path) -> tuple[dict[str, str], list[str]]:
     return sidecars.settings(artifacts_of(path), notes.append), notes
 
 
-@pytest.mark.parametrize(("name", "content", "settings"), cases("formats", "settings"))
+@pytest.mark.parametrize(("name", "content", "settings"), cases(__file__, "settings"))
 def test_settings_that_bear_on_a_score_without_secrets(run: Path, tmp_path: Path, name: str, content: Any, settings: dict[str, str]) -> None:
     (tmp_path / ".hydra").mkdir()
     put(tmp_path, name, content.encode() if isinstance(content, str) else content)  # JSON is YAML
@@ -196,7 +193,7 @@ def test_a_manifest_names_the_benchmark(run: Path, tmp_path: Path, datasets: obj
 
 
 def test_secrets_reach_no_output(run: Path, tmp_path: Path, blade: Blade) -> None:
-    put(tmp_path, "config.json", next(content for name, content, _ in cases("formats", "settings") if name == "config.json"))
+    put(tmp_path, "config.json", next(content for name, content, _ in cases(__file__, "settings") if name == "config.json"))
     said = blade("diagnose", run, "-o", tmp_path / "report")
     written = said.out + said.err + "".join(path.read_text() for path in (tmp_path / "report").glob("*.*"))
     assert not any(secret in written for secret in SECRETS)
@@ -205,35 +202,27 @@ def test_secrets_reach_no_output(run: Path, tmp_path: Path, blade: Blade) -> Non
 
 NO_YAML = (b"a: [1", b"\t- x", b"a: !!python/object/apply:os.system ['touch /tmp/owned']", b"a: !!int ''", b"a: !!bool x",
            b"? {a: 1}\n: 2", b"{" * 3000, bytes(range(256)), b"a: b: c")  # fmt: skip
+HUGE = b'{"model": "' + b"m" * (5 << 20) + b'"}'
 
 
-@pytest.mark.parametrize("content", NO_YAML)
+@pytest.mark.parametrize("content", [*NO_YAML, HUGE], ids=lambda content: repr(content[:30]))
 def test_broken_config_is_noted(run: Path, tmp_path: Path, content: bytes) -> None:
     put(tmp_path, "config.yaml", content)
-    found, notes = settings_of(run)
+    found, (note,) = settings_of(run)
     assert found == {}
-    assert len(notes) == 1
-    assert notes[0].startswith("config.yaml could not be read: ")
+    assert note.startswith("config.yaml could not be read: " + "it is larger than" * (content == HUGE))
 
 
-def test_a_config_of_no_text_says_nothing(run: Path, tmp_path: Path) -> None:
-    put(tmp_path, "config.yaml", b"\xff\xfe")
-    assert settings_of(run)[0] == {}
+LAYERS = [f"l{n}: &l{n} {{{', '.join(f'k{k}: *l{n - 1}' for k in range(10))}}}" for n in range(1, 9)]
 
 
-def test_config_made_to_swell(run: Path, tmp_path: Path) -> None:
-    layers = [f"l{n}: &l{n} {{{', '.join(f'k{k}: *l{n - 1}' for k in range(10))}}}" for n in range(1, 9)]
-    put(tmp_path, "config.yaml", ("l0: &l0 {model: x}\n" + "\n".join(layers)).encode())
-    assert len(settings_of(run)[0]) <= 60
-
-
-def test_long_values_are_cut_and_huge_files_not_read(run: Path, tmp_path: Path) -> None:
-    put(tmp_path, "config.json", {"model": "m" * 100_000})
-    assert all(len(value) <= 200 for value in settings_of(run)[0].values())
-    put(tmp_path, "config.json", b'{"model": "' + b"m" * (5 << 20) + b'"}')
-    found, notes = settings_of(run)
-    assert found == {}
-    assert "larger than" in notes[0]
+@pytest.mark.parametrize(("content", "n"), [(b"\xff\xfe", 0), (b'{"model": "' + b"m" * 100_000 + b'"}', 1),
+                                            ("\n".join(["l0: &l0 {model: x}", *LAYERS]).encode(), 60)], ids=["no text", "long", "swelling"])  # fmt: skip
+def test_a_config_of_any_size_gives_few_short_settings(run: Path, tmp_path: Path, content: bytes, n: int) -> None:
+    put(tmp_path, "config.yaml", content)
+    values = settings_of(run)[0].values()
+    assert len(values) == n
+    assert all(len(value) <= 200 for value in values)
 
 
 # -- notes ----------------------------------------------------------------------------------------
@@ -250,24 +239,17 @@ def test_notes(run: Path, tmp_path: Path, diagnosed: Blade) -> None:
     assert diagnosed(run).run["notes"] == []
 
 
-def test_notes_that_cannot_be_read(run: Path, tmp_path: Path, diagnosed: Blade, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notes_that_cannot_be_read(run: Path, tmp_path: Path, diagnosed: Blade, deny: Callable[[Path], None]) -> None:
     said = diagnosed(run, "--notes", tmp_path / "no.md")
     assert (said.code, said.error["slug"]) == (4, "unreadable-file")
     (tmp_path / "notes.md").write_text("x")
-    opens = Path.open
-
-    def denied(self: Path, *arguments: Any, **options: Any) -> Any:
-        if self.name == "notes.md":
-            raise PermissionError(13, "Permission denied", str(self))
-        return opens(self, *arguments, **options)
-
-    monkeypatch.setattr(Path, "open", denied)
+    deny(tmp_path / "notes.md")
     assert diagnosed(run).run["notes"] == ["notes.md could not be read: Permission denied"]
 
 
 # -- blade.toml -----------------------------------------------------------------------------------
 
-@pytest.mark.parametrize(("text", "facts"), cases("formats", "blade.toml"))
+@pytest.mark.parametrize(("text", "facts"), cases(__file__, "blade.toml"))
 def test_benchmark_facts(run: Path, tmp_path: Path, diagnosed: Blade, text: str, facts: dict[str, Any]) -> None:
     assert sidecars.benchmark(artifacts_of(run)).path is None
     (tmp_path / "blade.toml").write_text(text)
@@ -277,18 +259,12 @@ def test_benchmark_facts(run: Path, tmp_path: Path, diagnosed: Blade, text: str,
     assert (said.run["benchmark"], said.run["pass_threshold"]) == (facts.get("name"), facts.get("pass_threshold", 1.0))
 
 
-@pytest.mark.parametrize(("text", "why"), cases("formats", "bad blade.toml"))
+@pytest.mark.parametrize(("text", "why"), cases(__file__, "bad blade.toml"))
 def test_bad_facts(run: Path, tmp_path: Path, diagnosed: Blade, text: str, why: str) -> None:
-    (tmp_path / "blade.toml").write_text(text)
+    (tmp_path / "blade.toml").write_text(text, encoding="latin-1")
     said = diagnosed(run)
     assert (said.code, said.error["slug"]) == (4, "bad-config")
     assert why in said.error["error"]
-
-
-def test_facts_that_are_not_utf8(run: Path, tmp_path: Path) -> None:
-    (tmp_path / "blade.toml").write_bytes(b"name = '\xff'")
-    with pytest.raises(Unreadable):
-        sidecars.benchmark(artifacts_of(run))
 
 
 def test_the_draft_is_accepted(run: Path, tmp_path: Path, blade: Blade) -> None:

@@ -10,7 +10,7 @@ import pytest
 from blade.formats import rollout_steps, single_rows
 from blade.model import Step
 from tests.builders import make_message, make_response, make_row
-from tests.cases import cases
+from tests.case_tables import cases
 
 BASE64 = "iVBORw0KGgo" * 300
 PIXELS = "data:image/png;base64," + BASE64
@@ -40,7 +40,7 @@ def read(output: Any, **fields: Any) -> tuple[list[Step], str]:
 # -- items ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("label", "output", "expected"), cases("formats", "outputs and their steps"))
+@pytest.mark.parametrize(("label", "output", "expected"), cases(__file__, "outputs and their steps"))
 def test_what_the_steps_of_an_output_hold(label: str, output: Any, expected: list[dict[str, Any]]) -> None:
     steps, source = read(filled(output))
     assert source == "response.output"
@@ -48,7 +48,7 @@ def test_what_the_steps_of_an_output_hold(label: str, output: Any, expected: lis
     assert told == expected, label
 
 
-@pytest.mark.parametrize("item", cases("formats", "images"))
+@pytest.mark.parametrize("item", cases(__file__, "images"))
 def test_images_are_not_dumped(item: dict[str, Any]) -> None:
     ((step,), _) = read([filled(item)])
     assert "iVBOR" not in step.text
@@ -82,7 +82,7 @@ def test_several_results_in_one_message() -> None:
     assert [step.answered for step in found if step.kind == "call"] == [True, True]
 
 
-@pytest.mark.parametrize(("fields", "source", "n"), cases("formats", "nested trajectories"))
+@pytest.mark.parametrize(("fields", "source", "n"), cases(__file__, "nested trajectories"))
 def test_nested_trajectories(fields: dict[str, Any], source: str, n: int) -> None:
     found, where = read([], **filled(fields))
     assert (where, len(found)) == (source, n)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from blade.errors import UsageError
 from blade.model import Report, Slice
 from blade.query.engine import LONGEST, Wish, evaluate, wish
-from tests.cases import cases
+from tests.case_tables import cases
 from tests.report import changed
 from tests.report.conftest import CASES, make_report, twenty
 
@@ -21,14 +21,14 @@ from tests.report.conftest import CASES, make_report, twenty
 @pytest.fixture(scope="module")
 def report() -> Report:
     """A report on 80 rows with two groups, in the words of the table `engine report`."""
-    (parts,), types = cases("query", "engine report"), get_type_hints(Report)
+    (parts,), types = cases(__file__, "engine report"), get_type_hints(Report)
     return replace(make_report({"desk": twenty()}), **{name: convert(value, types[name]) for name, value in parts.items()})
 
 
 TABLES = {"engine values": "report", "engine comparisons": "pair", "several runs": "many"}
 
 
-@pytest.mark.parametrize(("of", "query", "value"), [(of, *row) for table, of in TABLES.items() for row in cases("query", table)])
+@pytest.mark.parametrize(("of", "query", "value"), [(of, *row) for table, of in TABLES.items() for row in cases(__file__, table)])
 def test_a_query_gives_one_value(report: Report, of: str, query: str, value: Any) -> None:
     asked = report if of == "report" else changed.pair_report() if of == "pair" else changed.many_report()
     answer = evaluate(query, asked)
@@ -47,7 +47,7 @@ def test_a_matrix_is_asked_by_the_names_it_has() -> None:
 TOO_LONG = ("engine." + "a." * 9_000 + "b", "(" * 5_000 + "engine" + ")" * 5_000, "engine.losses.lost" + " " * LONGEST)
 
 
-@pytest.mark.parametrize("query", [*cases("query", "engine refusals"), *TOO_LONG])
+@pytest.mark.parametrize("query", [*cases(__file__, "engine refusals"), *TOO_LONG])
 def test_what_is_no_query_is_refused(report: Report, query: str) -> None:
     with pytest.raises(UsageError) as refusal:
         evaluate(query, report)
@@ -60,7 +60,7 @@ EMPTY: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("query", "message"), cases("query", "engine without value"))
+@pytest.mark.parametrize(("query", "message"), cases(__file__, "engine without value"))
 def test_nothing_is_never_a_number(query: str, message: str) -> None:
     with pytest.raises(UsageError, match=re.escape(message)):
         evaluate(query, changed.pair_report(**EMPTY))
@@ -75,7 +75,7 @@ def test_one_run_is_not_compared(report: Report, query: str) -> None:
         wish(query, ["desk"])
 
 
-@pytest.mark.parametrize(("query", "wanted"), cases("query", "comparisons that are named"))
+@pytest.mark.parametrize(("query", "wanted"), cases(__file__, "comparisons that are named"))
 def test_a_query_names_its_comparison(query: str, wanted: dict[str, Any] | None) -> None:
     assert wish(query, ["a", "b"]) == (None if wanted is None else Wish(**wanted))
 

@@ -13,24 +13,24 @@ from blade.query.measures import Measure, measure_of
 from blade.query.query_ground import Ground, value
 from blade.tables.index import Silent
 from tests.builders import make_call, make_message, make_response, make_result, make_row, make_rows, make_run
-from tests.cases import cases
+from tests.case_tables import cases
 from tests.query.grounds import ground
 
 pytestmark = pytest.mark.usefixtures("cache")
 
 
-@pytest.mark.parametrize(("text", "parts"), cases("query", "taken apart"))
+@pytest.mark.parametrize(("text", "parts"), cases(__file__, "taken apart"))
 def test_taken_apart(text: str, parts: list[str | None] | None) -> None:
     assert measure_of(text) == (Measure(*parts) if parts else None)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("text", cases("query", "malformed"))
+@pytest.mark.parametrize("text", cases(__file__, "malformed"))
 def test_malformed_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         measure_of(text)
 
 
-@pytest.mark.parametrize(("text", "message"), cases("query", "misread"))
+@pytest.mark.parametrize(("text", "message"), cases(__file__, "misread"))
 def test_what_is_wrong_is_said(told: Ground, text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         told.ask(text)
@@ -48,7 +48,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Ground:
     return shared
 
 
-@pytest.mark.parametrize(("query", "expected"), cases("query", "measures"))
+@pytest.mark.parametrize(("query", "expected"), cases(__file__, "measures"))
 def test_values(told: Ground, query: str, expected: float | None) -> None:
     found = value(query, told)
     assert found == expected if expected is None else found == pytest.approx(expected, abs=1e-12)
@@ -98,7 +98,7 @@ def test_what_a_rollout_calls_and_says(tmp_path: Path) -> None:
     ]  # fmt: skip
     rows = [make_row(0, 0, 1.0, response=make_response(output)), make_row(1, 0, 0.0)]
     told = ground(tmp_path, rows)
-    for query, expected in cases("query", "calls and says"):
+    for query, expected in cases(__file__, "calls and says"):
         found = told.ask(query)
         cell = found.rows[0][0] if not isinstance(found, list) else found[0].value
         assert cell == expected, query
@@ -109,7 +109,7 @@ def test_says_reads_whole_texts_and_fields_of_any_length(tmp_path: Path) -> None
     output = [make_call("1", "look"), make_result("1", middle), make_message("done")]
     row = make_row(0, 0, 1.0, response=make_response(output), level="hard", story=middle, info={"kind": "short"})
     told = ground(tmp_path, [row, make_row(1, 0, 0.0, level="easy")])
-    for query, expected in cases("query", "says in long texts"):
+    for query, expected in cases(__file__, "says in long texts"):
         assert value(query, told) == expected, query
 
 

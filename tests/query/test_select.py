@@ -12,7 +12,7 @@ from blade.errors import UsageError
 from blade.query import query_process
 from blade.query.query_ground import Ground
 from tests.builders import make_rows
-from tests.cases import cases
+from tests.case_tables import cases
 from tests.query.grounds import ground
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -34,7 +34,7 @@ def told(tmp_path: Path) -> Ground:
     return ground(tmp_path, ROWS)
 
 
-@pytest.mark.parametrize("query", [*cases("query", "hostile"), "select " + "(" * 3000 + "1" + ")" * 3000])
+@pytest.mark.parametrize("query", [*cases(__file__, "hostile"), "select " + "(" * 3000 + "1" + ")" * 3000])
 def test_refused_in_words_and_without_effect(shared: Ground, query: str) -> None:
     with pytest.raises(UsageError) as refused:
         shared.ask(query)
@@ -44,7 +44,7 @@ def test_refused_in_words_and_without_effect(shared: Ground, query: str) -> None
     assert not Path("/tmp/blade-leak").exists()
 
 
-@pytest.mark.parametrize(("query", "cell"), cases("query", "answered"))
+@pytest.mark.parametrize(("query", "cell"), cases(__file__, "answered"))
 def test_answered(shared: Ground, query: str, cell: object) -> None:
     found = shared.ask(query)
     assert found.rows == ((cell,),)  # type: ignore[union-attr]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.builders import make_call, make_message, make_response, make_result, make_row, make_rows, make_run
-from tests.cases import cases
+from tests.case_tables import cases
 from tests.conftest import Blade
 
 STORY = "word " * 90  # longer than what a column keeps
@@ -81,7 +81,7 @@ def test_b12_no_function_spells_a_private_value_otherwise(blade: Blade, run: Pat
         assert (said.code, "jane.roe" in said.out) == (0, False), said.err
 
 
-@pytest.mark.parametrize(("words", "message"), cases("query", "faults"))
+@pytest.mark.parametrize(("words", "message"), cases(__file__, "faults"))
 def test_faults_in_words(blade: Blade, run: Path, words: list[str], message: str) -> None:
     said = blade("query", *(run if word == "RUN" else word for word in words))
     assert said.code == 2
@@ -141,7 +141,7 @@ def test_calls_and_answers_of_rows_of_another_shape(blade: Blade, tmp_path: Path
     assert told["value"] == 4
 
 
-@pytest.mark.parametrize(("query", "note", "absent"), cases("query", "notes"))
+@pytest.mark.parametrize(("query", "note", "absent"), cases(__file__, "notes"))
 def test_what_a_query_cannot_see_is_told(blade: Blade, run: Path, query: str, note: str | None, absent: str | None) -> None:
     said = blade("query", run, query)
     assert note is None or note in said.err
@@ -153,7 +153,7 @@ def test_notes_stand_in_the_json_too(blade: Blade, run: Path) -> None:
     assert json.loads(said.out)["notes"] == [said.err.strip().splitlines()[-1].removeprefix("note: ")]
 
 
-@pytest.mark.parametrize(("sql", "rows"), cases("query", "json"))
+@pytest.mark.parametrize(("sql", "rows"), cases(__file__, "json"))
 def test_json_has_numbers_that_json_has(blade: Blade, run: Path, sql: str, rows: list[Any]) -> None:
     assert json.loads(blade("query", run, sql, "--json").out, parse_constant=pytest.fail) == rows
 

@@ -1,4 +1,4 @@
-"""What leaves the house: keys, ids, nested secrets, other encodings, policies, echoes, the leak test."""
+"""What leaves the house: keys, ids, other encodings, policies, echoes, the leak test, users and people."""
 
 from __future__ import annotations
 
@@ -7,49 +7,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from hypothesis import given
+from hypothesis import strategies as st
 
 from blade import errors, sanitize
-from blade.cli.main import cli
-from blade.sanitize import Cleaner, Key, Policy, Removed
-from tests.builders import make_row
+from blade.sanitize import Cleaner, Policy
+from blade.sanitize.echoes import Names
+from blade.sanitize.lexicon import is_plain, is_telling
+from tests.builders import make_call, make_message, make_response, make_row
 from tests.case_tables import cases
-
-KEY = Key(b"a key for tests, of some length")
-TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
-MAIL = "mara.quint@initech.io"
-
-
-@pytest.fixture(autouse=True)
-def _key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("BLADE_SANITIZE_KEY", KEY.secret.decode())
-    monkeypatch.chdir(tmp_path)
+from tests.sanitize.conftest import GITHUB, KEY, MAIL, exported, run
 
 
 def clean(row: Any, policy: Policy | None = None) -> Any:
     return json.loads(Cleaner(KEY, policy).row(json.dumps(row)))
 
 
-def run(*arguments: str | Path, stdin: bytes | None = None) -> Result:
-    return CliRunner().invoke(cli, [str(one) for one in arguments], input=stdin)
-
-
-def export(folder: Path, **files: str | bytes) -> tuple[Removed, dict[str, bytes]]:
-    """Clean files `name_suffix` of a folder; what was removed, and what was written."""
-    source, target = folder / "in", folder / "out"
-    source.mkdir()
-    for name, held in files.items():
-        path = source / name.replace("_", ".")
-        path.write_bytes(held if isinstance(held, bytes) else held.encode())
-    removed = sanitize.folder(source, target)
-    return removed, {path.name: path.read_bytes() for path in target.rglob("*") if path.is_file()}
-
-
 def test_a_secret_used_as_a_key_is_not_told_where_it_stood(tmp_path: Path) -> None:
-    row = {"counts": {TOKEN: {"by": f"ask {MAIL}", "hunter2x9": 3}}, "note": "password: hunter2x9"}
-    removed, texts = export(tmp_path, a_jsonl=json.dumps(row) + "\n")
+    row = {"counts": {GITHUB: {"by": f"ask {MAIL}", "hunter2x9": 3}}, "note": "password: hunter2x9"}
+    removed, texts = exported(tmp_path, {"a.jsonl": json.dumps(row) + "\n"})
     told = sanitize.as_json(removed)
-    for value in (TOKEN, MAIL, "hunter2x9"):
+    for value in (GITHUB, MAIL, "hunter2x9"):
         assert value not in told
         assert value.encode() not in texts["a.jsonl"]
     assert {place.field for place in removed.places} >= {"counts.(key)", "note"}
@@ -69,12 +47,12 @@ def test_true_ids_and_verifier_codes_stay() -> None:
     assert MAIL not in clean({"_ng_task_index": 1, "id": MAIL, "uuid": MAIL}).values()
     assert clean({"case": MAIL})["case"] != MAIL
     assert clean({"case": MAIL}, Policy(ids=("case",)))["case"] == MAIL
-    assert clean({"task_id": f"x-{TOKEN}"})["task_id"] == f"x-{KEY.placeholder('SECRET', TOKEN)}"
+    assert clean({"task_id": f"x-{GITHUB}"})["task_id"] == f"x-{KEY.placeholder('SECRET', GITHUB)}"
 
 
 def test_an_id_like_an_address_stays_in_the_report_about_the_rows(tmp_path: Path) -> None:
     rows = "".join(json.dumps(make_row(n, 0, 1.0, task_id=f"jo{n}@desk.io")) + "\n" for n in range(3))
-    _, texts = export(tmp_path, a_md=f"Task jo1@desk.io failed; {MAIL} knows why.\n", b_jsonl=rows)
+    _, texts = exported(tmp_path, {"a.md": f"Task jo1@desk.io failed; {MAIL} knows why.\n", "b.jsonl": rows})
     assert texts["b.jsonl"].decode() == rows
     assert texts["a.md"].decode() == f"Task jo1@desk.io failed; {KEY.placeholder('EMAIL', MAIL)} knows why.\n"
 
@@ -83,7 +61,7 @@ def test_an_id_like_an_address_stays_in_the_report_about_the_rows(tmp_path: Path
 def test_wider_encodings_hide_nothing(tmp_path: Path, encoding: str) -> None:
     text = f"Zeile eins \u2028 ä\r\nask {MAIL} about it\n"
     rows = json.dumps({"note": text}, ensure_ascii=False) + "\n"
-    removed, texts = export(tmp_path, a_md=text.encode(encoding), b_jsonl=rows.encode(encoding))
+    removed, texts = exported(tmp_path, {"a.md": text.encode(encoding), "b.jsonl": rows.encode(encoding)})
     assert removed.total == 2
     assert texts["a.md"].decode("utf-8-sig") == text.replace(MAIL, KEY.placeholder("EMAIL", MAIL))
     assert json.loads(texts["b.jsonl"].decode("utf-8-sig"))["note"] == texts["a.md"].decode("utf-8-sig")
@@ -117,14 +95,13 @@ def test_echoes_go_through_strings_and_never_touch_ids(tmp_path: Path) -> None:
     note = 'then "swordfish-01498x" opened it, not swordfish-01498xy'
     inner = json.dumps({"cmd": "open swordfish-01497x", "swordfish-01496x": 1})
     row = {"task_id": "swordfish-01499x", "note": note, "inner": inner, "settings": many}
-    removed, texts = export(tmp_path, a_jsonl=json.dumps(row) + "\n", b_md="It is swordfish-01495x.\n")
+    _, texts = exported(tmp_path, {"a.jsonl": json.dumps(row) + "\n", "b.md": "It is swordfish-01495x.\n"})
     new = json.loads(texts["a.jsonl"])
     assert new["task_id"] == "swordfish-01499x"
     known = KEY.placeholder("SECRET", "swordfish-01498x")
     assert new["note"] == f'then "{known}" opened it, not swordfish-01498xy'
     assert "swordfish" not in new["inner"]
     assert b"swordfish" not in texts["b.md"]
-    assert removed.leaks == 0
 
 
 def test_numbers_and_nests_below_the_name_of_a_secret_go() -> None:
@@ -182,3 +159,71 @@ def test_standard_input_is_cleaned_to_standard_output(tmp_path: Path) -> None:
     assert run("sanitize", "-", "--check", stdin=rows.encode()).exit_code == errors.EXIT_FAILED_GATE
     for wrong in (("-", "--json"), ("-", tmp_path)):
         assert isinstance(run("sanitize", *wrong, stdin=b"x").exception, errors.UsageError)
+
+
+# -- users and people whom one text gives away -----------------------------------------------------
+
+def export(folder: Path, files: dict[str, Any]) -> dict[str, str]:
+    return {name: content.decode() for name, content in exported(folder, files)[1].items()}
+
+
+def test_a_user_of_a_home_is_taken_out_of_notes_settings_tables_and_keys(tmp_path: Path) -> None:
+    row = {"note": "login jvrbata, then sudo", "by": {"jvrbata": 3}, "user_id": "jvrbata", "n": 1}
+    rows = {"a.jsonl": json.dumps(row) + "\n" + json.dumps({"cmd": "ls /home/jvrbata/x"}) + "\n"}
+    texts = export(tmp_path, rows | dict(cases(__file__, "texts_about_a_user")))
+    assert texts["d.md"].endswith("Not jvrbatas.\n")
+    texts["d.md"] = texts["d.md"].replace("jvrbatas", "")
+    assert not [name for name, text in texts.items() if "jvrbata" in text.lower()]
+    code = KEY.placeholder("USER", "jvrbata")
+    assert all(code in text for text in texts.values())
+
+
+def test_the_author_of_a_commit_is_taken_out_of_a_title(tmp_path: Path) -> None:
+    said = "# Notes of Ines Vrbata\n\nINES VRBATA; Vrbata, Ines; ines_vrbata; Ines and the Vrbata set.\n"
+    log = "commit 1\nAuthor: Ines Vrbata <ines@initech.io>\n\n    fix\n"
+    text = export(tmp_path, {"a.md": said, "b.log": log})["a.md"]
+    assert text.count("[PERSON:") == 4
+    assert text.startswith(f"# Notes of {KEY.placeholder('PERSON', 'Ines Vrbata')}\n")
+    assert text.endswith("Ines and the Vrbata set.\n")
+
+
+@pytest.mark.parametrize("user", cases(__file__, "words_that_anyone_writes"))
+def test_words_that_anyone_writes_stay_where_no_path_names_a_user(tmp_path: Path, user: str) -> None:
+    word = user.split(".")[0] if "." not in user else "web"
+    said = f"The {word} is {word} and {word.upper()}.\n"
+    texts = export(tmp_path, {"a.md": said, "b.md": f"cd /home/{word}/x\n"})
+    assert texts["a.md"] == said
+
+
+def test_what_names_a_tool_a_field_or_a_task_is_no_user(tmp_path: Path) -> None:
+    homes = json.dumps({"p": [f"/home/{name}/y" for name in ("brintool", "qorvex", "zelmar", "ylvisson")]})
+    answer = make_message("brintool said qorvex of zelmar, not ylvisson")
+    response = make_response([make_call("c1", "brintool", homes), answer])
+    note = "qorvex by brintool, zelmar, but ylvisson"
+    row = make_row(1, 0, 1.0, task_id="qorvex", zelmar="x", note=note, response=response)
+    text = export(tmp_path, {"a.jsonl": json.dumps(row) + "\n"})["a.jsonl"]
+    new = json.loads(text)
+    code = KEY.placeholder("USER", "ylvisson")
+    assert new["note"] == f"qorvex by brintool, zelmar, but {code}"
+    assert new["task_id"] == "qorvex"
+    assert "/home/brintool" not in text
+    assert "ylvisson" not in text
+
+
+@pytest.mark.parametrize(("kind", "name", "tells"), cases(__file__, "names_that_tell"))
+def test_a_name_of_plain_words_is_no_name(kind: str, name: str, tells: bool) -> None:
+    assert is_telling(kind, name) is tells
+    assert is_plain("Reports")
+
+
+@given(st.lists(st.sampled_from(["jvrbata", "Jvrbata", *"x _9.-é", "jv", "Ines", "Vrbata"])))
+def test_a_name_is_found_only_between_what_is_no_letter(pieces: list[str]) -> None:
+    names = Names()
+    names.add("USER", "jvrbata")
+    text = "".join(pieces)
+    for start, end, kind, value in names.found(text, frozenset()):
+        assert (text[start:end], kind, value.lower()) == (value, "USER", "jvrbata")
+        assert not text[start - 1 : start].isalnum()
+        assert not text[end : end + 1].isalnum()
+    alone = " jvrbata " in f" {text} "
+    assert not alone or names.found(text, frozenset())

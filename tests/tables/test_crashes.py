@@ -10,14 +10,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from blade.tables import cache, index
+from blade.tables import cache, index, workers
 from tests.builders import make_row, make_run
-from tests.conftest import ROOT
-from tests.tables.watching import GYM, Notices, Spy, in_pieces, opened, strays, told
+from tests.conftest import ROOT, Listener
+from tests.tables.watching import GYM, Spy, in_pieces, no_process_is_left, opened, strays, told
 from tools.planted import write_bench, write_run
 
 FORK = multiprocessing.get_context("fork")
@@ -45,18 +44,12 @@ def test_processes_that_start_together_agree(tmp_path: Path, cache: Path) -> Non
 def test_the_second_process_waits_and_reads_nothing(tmp_path: Path, cache: Path) -> None:
     path = make_run(tmp_path, [make_row(n) for n in range(5)])
     begun, finish = FORK.Event(), FORK.Event()
-
-    class Slow(Spy):
-        def plain_parts(self, path: Path, start: int, end: int) -> Any:
-            begun.set()
-            finish.wait(60)
-            yield from super().plain_parts(path, start, end)
-
-    first = FORK.Process(target=index.open_index, args=(path, Slow(), Notices()))
+    slow = Spy(lambda: (begun.set(), finish.wait(60)))
+    first = FORK.Process(target=index.open_index, args=(path, slow, Listener()))
     first.start()
     assert begun.wait(60)
 
-    class Impatient(Notices):
+    class Impatient(Listener):
         def notice(self, text: str) -> None:
             super().notice(text)
             finish.set()
@@ -64,7 +57,7 @@ def test_the_second_process_waits_and_reads_nothing(tmp_path: Path, cache: Path)
     spy, watcher = Spy(), Impatient()
     assert index.open_index(path, spy, watcher).n_rows == 5
     first.join(60)
-    assert watcher.told == ["waiting for another process that indexes rollouts.jsonl"]
+    assert watcher.notes == ["waiting for another process that indexes rollouts.jsonl"]
     assert not spy.was_asked
 
 
@@ -79,12 +72,12 @@ def test_a_run_after_a_kill_gives_the_right_answer(tmp_path: Path) -> None:
     assert expected["n"] == (n_rows, 0)
     for number in range(0, 15, 2):
         cache.clean()
-        process = FORK.Process(target=index.open_index, args=(path, GYM, Notices()))
+        process = FORK.Process(target=index.open_index, args=(path, GYM, Listener()))
         process.start()
         time.sleep(whole * number / 12)
         process.kill()
         process.join()
-        found = index.open_index(path, GYM, Notices())  # may have to wait for a worker to finish its piece
+        found = index.open_index(path, GYM, Listener())  # may have to wait for a worker to finish its piece
         assert found.numbers("task_index").tolist() == expected["task_index"], f"killed after {number}/12"
         assert found.numbers("offset").tolist() == expected["offset"]
         assert not strays(path)
@@ -95,14 +88,8 @@ def test_workers_do_not_outlive_a_killed_parent(tmp_path: Path) -> None:
     path = tmp_path / "mix.jsonl"
     write_bench(path, "mix", 20_000_000)
     pids = FORK.SimpleQueue()
-
-    class Telling(Spy):
-        def plain_parts(self, path: Path, start: int, end: int) -> Any:
-            pids.put(os.getpid())
-            time.sleep(0.2)
-            return super().plain_parts(path, start, end)
-
-    process = FORK.Process(target=index.open_index, args=(path, Telling(), Notices()))
+    telling = Spy(lambda: (pids.put(os.getpid()), time.sleep(0.2)))
+    process = FORK.Process(target=index.open_index, args=(path, telling, Listener()))
     process.start()
     workers = [pids.get(), pids.get(), pids.get()]
     process.kill()
@@ -128,15 +115,8 @@ def test_the_piece_of_a_killed_worker_is_done_by_its_parent(tmp_path: Path) -> N
     path = tmp_path / "mix.jsonl"
     n_rows = write_bench(path, "mix", 20_000_000)
     parent = os.getpid()
-
-    class Deadly(Spy):
-        def plain_parts(self, path: Path, start: int, end: int) -> Any:
-            if os.getpid() != parent:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return super().plain_parts(path, start, end)
-
-    spy = Deadly()
-    found = index.open_index(path, spy, Notices())
+    spy = Spy(lambda: os.getpid() == parent or os.kill(os.getpid(), signal.SIGKILL))
+    found = index.open_index(path, spy, Listener())
     assert found.n_rows == n_rows
     assert len(spy.ranges) == len(found.manifest.parts) > 3
     assert not strays(path)
@@ -167,7 +147,7 @@ def test_ctrl_c_ends_everything_quietly(tmp_path: Path, cache: Path) -> None:
     assert [entry.name for entry in cache.rglob("*") if entry.is_file()] == ["lock"]
 
 
-class Interrupted(Notices):
+class Interrupted(Listener):
     def advance(self, done: int) -> None:
         raise KeyboardInterrupt
 
@@ -195,3 +175,50 @@ def test_a_failed_extension_keeps_the_older_index(tmp_path: Path, cache: Path) -
     spy = Spy()
     opened(path, spy)
     assert spy.ranges[0][0] > 0  # only what is new
+
+
+# -- processes that work through a share of the pieces ---------------------------------------------
+
+def length_of(piece: str) -> bytes:
+    return str(len(piece)).encode()
+
+
+@pytest.mark.parametrize("n_workers", [1, 2, 40])
+def test_every_piece_comes_once_with_its_result_and_in_order(n_workers: int) -> None:
+    pieces = ["x" * n for n in range(23)]
+    found = list(workers.streamed(length_of, pieces, n_workers))
+    assert sorted(found, key=lambda pair: len(pair[0])) == [(piece, length_of(piece)) for piece in pieces]
+    for number in range(n_workers):
+        mine = pieces[number::n_workers]
+        assert [piece for piece, _ in found if piece in mine] == mine
+    assert list(workers.streamed(length_of, [], n_workers)) == []
+    assert no_process_is_left()
+
+
+def test_results_may_be_empty_or_larger_than_a_pipe() -> None:
+    sizes = [0, 1, 7, 8, 9, 5_000_000]
+    found = dict(workers.streamed(lambda size: b"\x00" * size, sizes, 2))
+    assert {size: result and len(result) for size, result in found.items()} == {size: size or b"" for size in sizes}
+
+
+def test_a_result_is_there_before_the_next_piece_is_begun(tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+
+    def work(piece: int) -> bytes:
+        until = time.monotonic() + 60
+        while piece and not gate.exists() and time.monotonic() < until:
+            time.sleep(0.005)
+        return b"waited" if time.monotonic() < until else b"gave up"
+
+    found = workers.streamed(work, [0, 1], 1)
+    assert next(found) == (0, b"waited")
+    gate.touch()
+    assert list(found) == [(1, b"waited")]
+
+
+def test_where_ended_processes_are_forgotten() -> None:
+    usual = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert dict(workers.streamed(length_of, ["a", "bb"], 2)) == {"a": b"1", "bb": b"2"}
+    finally:
+        signal.signal(signal.SIGCHLD, usual)

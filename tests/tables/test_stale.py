@@ -7,19 +7,22 @@ import io
 import json
 import mmap
 import os
+import random
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from blade.errors import Unreadable
 from blade.model import Part
-from blade.tables import cache as kept
-from blade.tables import index
+from blade.tables import cache, index, task_rows
 from tests.builders import joined, make_row, make_run, packed
-from tests.conftest import TICK_NS, Blade
-from tests.tables.watching import Notices, Spy, opened, strays, told, told_anew
+from tests.conftest import TICK_NS, Blade, Listener
+from tests.tables.watching import Spy, opened, strays, told, told_anew
+from tools.planted import write_run
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -194,7 +197,7 @@ def test_a_conclusion_belongs_to_the_file_that_was_read(tmp_path: Path, blade: B
 
 def test_a_change_within_a_tick_of_the_clock_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index, "TICK_NS", TICK_NS)
-    monkeypatch.setattr(kept, "WHOLE", 0)  # as of a file that is too large to be hashed whole
+    monkeypatch.setattr(cache, "WHOLE", 0)  # as of a file that is too large to be hashed whole
     path = tmp_path / "long.jsonl"
     path.write_bytes(OLD)
     stamp = opened(path).manifest.stamp
@@ -202,7 +205,7 @@ def test_a_change_within_a_tick_of_the_clock_is_waited_for(tmp_path: Path, monke
     waits: list[float] = []
     monkeypatch.setattr(time, "sleep", waits.append)
     second = time.time_ns() // 10**9 * 10**9
-    monkeypatch.setattr(kept, "stamp_of", lambda path: (len(OLD), second, second, 1, ""))  # a file system that counts seconds
+    monkeypatch.setattr(cache, "stamp_of", lambda path: (len(OLD), second, second, 1, ""))  # a file system that counts seconds
     assert opened(path).manifest.stamp[1:] == (0, 0, 0, "")  # never taken for the same
     assert 0.9 < waits[0] <= 2
 
@@ -245,19 +248,22 @@ def test_what_a_row_was_found_to_be_is_forgotten_with_the_facts_it_rests_on(tmp_
     assert "Diagnosed" not in blade("show", path, "0/0").out
 
 
-@pytest.mark.parametrize(("column", "shown"), [("task_index", "3/0"), ("repeat", "1/1")])
-def test_rows_of_a_damaged_index_are_not_shown_as_those_of_another_key(column: str, shown: str, tmp_path: Path, blade: Blade) -> None:
+CHANGED = [("task_index", "3/0", np.flip), ("repeat", "1/1", np.flip), ("offset", "3/0", lambda offsets: offsets ^ 3)]
+
+
+@pytest.mark.parametrize(("column", "shown", "change"), CHANGED)
+def test_rows_of_a_damaged_index_are_not_shown_as_those_of_another_key(
+    column: str, shown: str, change: Any, tmp_path: Path, blade: Blade
+) -> None:
     path = make_run(tmp_path, [make_row(task, repeat, float(task == 4 or repeat)) for task in range(8) for repeat in range(2)])
     blade("health", path)
     before = blade("show", path, shown).out.splitlines()[:3]
-    (part,) = kept.folder_for(path).glob("part-*")
-    data = part.read_bytes()
-    header = data.splitlines()[0]
+    part = file_of(path, "part-")
+    header, _, data = part.read_bytes().partition(b"\n")
     _, start, size = json.loads(header)[column]
-    place = len(header) + 1 + start
-    numbers = memoryview(data[place : place + size]).cast("q").tolist()
-    backwards = b"".join(number.to_bytes(8, "little") for number in reversed(numbers))
-    part.write_bytes(data[:place] + backwards + data[place + size :])
+    altered = change(np.frombuffer(data[start : start + size], np.int64)).tobytes()
+    part.write_bytes(header + b"\n" + data[:start] + altered + data[start + size :])
+    assert column != "offset" or task_rows.places(path, 3) is None  # a row starts and ends with a line
     assert blade("show", path, shown).out.splitlines()[:3] == before
 
 
@@ -310,18 +316,65 @@ def test_files_of_one_name_are_mapped_one_by_one(tmp_path: Path, blade: Blade) -
     assert "50.0% passed (5 of 10" in " ".join(said.split())
 
 
+def test_readers_that_come_together_see_the_whole_of_one_state(tmp_path: Path) -> None:
+    """A reader opens an index while another process puts a new one in its place."""
+    path = tmp_path / "long.jsonl"
+    for data in (OLD, HALF) * 3:
+        path.write_bytes(data)
+        first, second = opened(path), index.open_index(path, Spy(), Listener())
+        assert told(first) == told(second)
+
+
 # -- damage ---------------------------------------------------------------------------------------
 
-
-def cut(data: bytes) -> bytes:
-    return data[: len(data) // 2]
+Damage = Callable[[Path], object]
 
 
-def flipped(data: bytes) -> bytes:
+def make(folder: Path, compress: str | None = None) -> Path:
+    return write_run(folder, n_tasks=6, sidecars=False, compress=compress).path
+
+
+def file_of(path: Path, name: str) -> Path:
+    """A file of the index."""
+    (found,) = cache.folder_for(path).glob(f"{name}*")
+    return found
+
+
+def assert_rebuilt(path: Path, expected: object) -> None:
+    for is_damaged in (True, False):
+        spy = Spy()
+        assert told(opened(path, spy)) == expected
+        assert spy.was_asked == is_damaged
+    assert not strays(path)
+
+
+def flip(file: Path, seed: int) -> None:
+    """Turn one bit over."""
+    data, rng = bytearray(file.read_bytes()), random.Random(seed)
+    data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+    file.write_bytes(data)
+
+
+FLIPS: dict[str, Damage] = {f"bit {seed} flipped": lambda file, seed=seed: flip(file, seed) for seed in range(3)}  # type: ignore[misc]
+DAMAGE: dict[str, Damage] = {
+    **FLIPS,
+    "emptied": lambda file: file.write_bytes(b""),
+    "halved": lambda file: file.write_bytes(file.read_bytes()[: file.stat().st_size // 2]),
+    "lengthened": lambda file: file.write_bytes(file.read_bytes() + b"\x00"),
+    "zeroed": lambda file: file.write_bytes(bytes(file.stat().st_size)),
+    "overwritten": lambda file: file.write_bytes(random.Random(1).randbytes(file.stat().st_size)),
+    "gone": lambda file: file.unlink(),
+    "made a folder": lambda file: (file.unlink(), file.mkdir()),
+}
+
+
+def flipped(file: Path) -> None:
     """One bit of a number that is printed or counted, else one in the middle."""
+    data = bytearray(file.read_bytes())
     place = next((at for mark in (b"50.0%", b'"rows":40') if (at := data.find(mark)) >= 0), len(data) // 2)
     place += 7 if data[place : place + 1] == b'"' else 0
-    return data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+    data[place] ^= 1
+    file.write_bytes(data)
 
 
 @pytest.mark.parametrize("which", ["manifest.json", "part-", "summary.kept", "report.kept", "tables-", "traces-"])
@@ -332,16 +385,53 @@ def test_a_damaged_file_of_the_cache_changes_no_answer(which: str, tmp_path: Pat
     asked += [("query", path, query, "--json") for query in ("rate", "select count(*) as n from steps")]
     before = [blade(*words) for words in asked]
     assert all(said.code == 0 for said in before)
-    for damage in (cut, flipped, lambda data: bytes(len(data))):
-        (file,) = kept.folder_for(path).glob(f"{which}*")
-        file.write_bytes(damage(file.read_bytes()))
+    for damage in (DAMAGE["halved"], flipped, DAMAGE["zeroed"]):
+        damage(file_of(path, which))
         assert [blade(*words) for words in asked] == before
 
 
-def test_readers_that_come_together_see_the_whole_of_one_state(tmp_path: Path) -> None:
-    """A reader opens an index while another process puts a new one in its place."""
-    path = tmp_path / "long.jsonl"
-    for data in (OLD, HALF) * 3:
-        path.write_bytes(data)
-        first, second = opened(path), index.open_index(path, Spy(), Notices())
-        assert told(first) == told(second)
+NOT_OF = {"part-": (), "manifest": ("made a folder",), "blocks-": ("made a folder", *FLIPS)}  # of a block a bit is checked when it is read
+
+
+@pytest.mark.parametrize(("which", "damage"), [(which, name) for which, others in NOT_OF.items() for name in DAMAGE if name not in others])
+def test_a_damaged_file_is_built_anew(tmp_path: Path, which: str, damage: str) -> None:
+    path = make(tmp_path, "gz")
+    expected = told(opened(path))
+    DAMAGE[damage](file_of(path, which))
+    assert_rebuilt(path, expected)
+
+
+@pytest.mark.parametrize("text", ["[]", "null", "{}", '{"made_by": 1}', "[" * 100_000, '{"made_by":"\\ud800"}'])
+def test_a_manifest_of_another_shape_is_built_anew(tmp_path: Path, text: str) -> None:
+    path = make(tmp_path)
+    expected = told(opened(path))
+    for content in (text.encode(), cache.sealed(text.encode())):
+        file_of(path, "manifest").write_bytes(content)
+        assert task_rows.places(path, 0) is None
+        assert_rebuilt(path, expected)
+
+
+def test_a_flipped_bit_of_a_block_is_not_shown_as_text(tmp_path: Path) -> None:
+    path = make(tmp_path, "gz")
+    opened(path)
+    flipped(file_of(path, "blocks-"))
+    with pytest.raises(Unreadable, match="is damaged") as error:
+        opened(path).row_bytes(0)
+    assert "doctor --clean" in error.value.hint
+
+
+@pytest.mark.parametrize("damage", [name for name in DAMAGE if name != "made a folder"])
+def test_a_damaged_part_is_neither_extended_nor_shown(tmp_path: Path, blade: Blade, damage: str) -> None:
+    path = make(tmp_path)
+    opened(path)
+    expected = blade("show", path, "3/1")
+    assert expected.code == 0
+    for which in ("part-", "manifest"):
+        DAMAGE[damage](file_of(path, which))
+        assert blade("show", path, "3/1") == expected
+    DAMAGE[damage](file_of(path, "part-"))
+    with path.open("ab") as file:
+        file.write(joined([make_row(99)]))
+    spy = Spy()
+    assert opened(path, spy).n_rows == 25
+    assert spy.ranges == [(0, path.stat().st_size)]

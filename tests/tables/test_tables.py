@@ -10,14 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blade.query.query_ground import Ground, Table
-from tests.builders import (
-    Row,
-    make_input,
-    make_message,
-    make_response,
-    make_row,
-)
-from tests.cases import cases
+from tests.builders import Row, make_input, make_message, make_response, make_row
+from tests.case_tables import cases
 from tests.query.grounds import ground
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -34,7 +28,7 @@ def one(told: Ground, sql: str) -> Any:
     return cell
 
 
-@pytest.mark.parametrize(("label", "rows", "answers"), cases("tables", "rows and their tables"))
+@pytest.mark.parametrize(("label", "rows", "answers"), cases(__file__, "rows and their tables"))
 def test_what_rows_become(tmp_path: Path, label: str, rows: list[Any], answers: list[Any]) -> None:
     told = ground(tmp_path, [row_of(*row) for row in rows])
     for sql, cells in answers:
@@ -94,7 +88,7 @@ def test_objects_with_very_many_keys_become_checks(tmp_path: Path) -> None:
     assert one(told, "select count(*) from rollouts where check_failed('test_3')") == 1
 
 
-@pytest.mark.parametrize(("text", "answer", "source"), cases("tables", "answers"))
+@pytest.mark.parametrize(("text", "answer", "source"), cases(__file__, "answers"))
 def test_answers(tmp_path: Path, text: str, answer: str | None, source: str | None) -> None:
     told = ground(tmp_path, [make_row(0, 0, 1.0, response=make_response([make_message(text)]))])
     assert one(told, "select answer from rollouts") == answer

@@ -16,6 +16,7 @@ from blade.tables import cache, index
 from blade.tables.index import Reader, manifest_in, open_index
 from blade.tables.index_files import Index
 from blade_eval import limited
+from tests.conftest import Listener
 
 GYM: Reader = formats.FORMATS["nemo_gym"]
 NUMBERS = (
@@ -27,16 +28,15 @@ TEXTS = "task_text agent model skills_hash failure_class".split()
 
 
 class Spy:
-    """A reader that remembers which bytes it was asked for."""
+    """A reader that remembers which bytes it was asked for; `before` is called before it reads a range."""
 
-    def __init__(self) -> None:
+    def __init__(self, before: Callable[[], object] = lambda: None) -> None:
+        self.before = before
         self.ranges: list[tuple[int, int]] = []
         self.streams = 0
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(GYM, name)
-
     def plain_parts(self, path: Path, start: int, end: int) -> Iterator[Part]:
+        self.before()
         self.ranges.append((start, end))
         return GYM.plain_parts(path, start, end)
 
@@ -49,28 +49,11 @@ class Spy:
         return bool(self.ranges or self.streams)
 
 
-class Notices:
-    """A watcher that remembers what it was told."""
-
-    def __init__(self) -> None:
-        self.told: list[str] = []
-        self.done = self.total = 0
-
-    def start(self, what: str, total: int, unit: str = "bytes") -> None:
-        self.total += total
-
-    def advance(self, done: int) -> None:
-        self.done += done
-
-    def notice(self, text: str) -> None:
-        self.told.append(text)
-
-
 def opened(path: Path, reader: Any = GYM) -> Index:
     """The index of a file, nothing being said about it."""
-    watcher = Notices()
+    watcher = Listener()
     found = open_index(path, reader, watcher)
-    assert not watcher.told
+    assert not watcher.notes
     return found
 
 

@@ -15,7 +15,7 @@ from blade.formats.columns import NO_INDEX
 from blade.formats.field_columns import BOOL, LIST, NUMBER, OBJECT, TEXT, is_task_field
 from blade.formats.joined_rows import Fields, Rows
 from blade.formats.row_decoder import MAX_FIELDS
-from blade.model import ID_FIELDS, PROMPT, Benchmark, Column, Coverage, Rollouts
+from blade.model import ID_FIELDS, PROMPT, Column, Coverage, Rollouts
 
 _DECLARED = ID_FIELDS[:3]  # safe to group rows by; the others may name a rollout
 _EMPTY_LIST = np.uint64(xxh3_64_intdigest(b"[]"))
@@ -202,11 +202,7 @@ def _without_copies(rows: Rows, order: Array, repeat: Array, group: Array, n_sup
 
 
 def coverage(
-    rollouts: Rollouts,
-    settled: Kept,
-    expected: set[Key] | None,
-    failed: Mapping[Key, str],
-    unnumbered_copies: int,
+    rollouts: Rollouts, settled: Kept, expected: set[Key] | None, failed: Mapping[Key, str], unnumbered_copies: int
 ) -> Coverage:
     """Count the keys of a run and name those that are not scored."""
     first = starts_of_keys(rollouts.task, rollouts.repeat)
@@ -296,15 +292,10 @@ def _lost(
 
 
 def assemble(
-    name: str,
-    main: Rows,
-    inputs: Rows | None,
-    failures: Rows | None,
-    benchmark: Benchmark,
-    notice: Callable[[str], None],
+    name: str, main: Rows, inputs: Rows | None, failures: Rows | None, task_id: str | None, notice: Callable[[str], None]
 ) -> list[Assembled]:
-    """One run per agent of the main file."""
-    tasks = task_keys(main, benchmark.task_id)
+    """One run per agent of the main file; `task_id` is the field that a person says tells tasks apart."""
+    tasks = task_keys(main, task_id)
     if len(main.fields()) >= MAX_FIELDS:
         notice(f"{name} has {MAX_FIELDS} fields or more; {MAX_FIELDS} of them become columns")
     if not has_index(main):
@@ -315,13 +306,13 @@ def assemble(
     named = sorted({*known, *elsewhere})
     if len(named) < 2:
         agent = named[0] if named else None
-        return [one_run(name, agent, np.arange(main.n_rows), main, tasks, inputs, failures, None, benchmark)]
+        return [one_run(name, agent, np.arange(main.n_rows), main, tasks, inputs, failures, task_id)]
     runs = []
     for agent in [*named, None]:
         chosen = np.flatnonzero(codes == (-1 if agent is None else known.get(agent, -2)))
         label = agent or "(no agent named)"
         if len(chosen) or agent is not None:
-            runs.append(one_run(f"{name}:{label}", agent, chosen, main, tasks, inputs, failures, label, benchmark))
+            runs.append(one_run(f"{name}:{label}", agent, chosen, main, tasks, inputs, failures, task_id, label))
     notice(f"{name} holds {len(runs)} agents; each is a run of its own")
     return runs
 
@@ -336,21 +327,14 @@ def _without_indices(name: str, rows: Rows | None, notice: Callable[[str], None]
 
 
 def one_run(
-    name: str,
-    agent: str | None,
-    chosen: Array,
-    main: Rows,
-    tasks: TaskKeys,
-    inputs: Rows | None,
-    failures: Rows | None,
-    only_agent: str | None,
-    benchmark: Benchmark,
+    name: str, agent: str | None, chosen: Array, main: Rows, tasks: TaskKeys, inputs: Rows | None = None,
+    failures: Rows | None = None, task_id: str | None = None, only_agent: str | None = None,
 ) -> Assembled:
     """The run of the `chosen` rows, with what its sidecars expect of it and say failed."""
     settled = kept(main, chosen, tasks.code)
     inputs = inputs if inputs is not None and inputs.n_rows else None
-    expected = set(_keys(inputs, only_agent, benchmark, True)) if inputs is not None else None
-    failed = _keys(failures, only_agent, benchmark, False) if failures is not None else {}
+    expected = set(_keys(inputs, only_agent, task_id, True)) if inputs is not None else None
+    failed = _keys(failures, only_agent, task_id, False) if failures is not None else {}
     keys, task = _all_tasks(tasks, settled, (expected or set()) | failed.keys())
     rollouts = _rollouts(name, main, settled, keys, task, inputs, tasks.grouped_by)
     hashes = main.numbers("row_hash")[settled.order].astype(np.uint64)
@@ -361,14 +345,14 @@ def one_run(
     return Assembled(rollouts, counted, main, _commonest(codes[settled.order], models), agent, settings, inputs)
 
 
-def _keys(rows: Rows, agent: str | None, benchmark: Benchmark, each: bool) -> dict[Key, str]:
+def _keys(rows: Rows, agent: str | None, task_id: str | None, each: bool) -> dict[Key, str]:
     """The keys of a sidecar with their failure class, of one agent if it tells agents apart.
 
     `each` row of the materialised inputs is a rollout of its own, each row of the failures an attempt.
     """
     if not rows.n_rows:
         return {}
-    tasks = task_keys(rows, benchmark.task_id)
+    tasks = task_keys(rows, task_id)
     repeats = rows.numbers("repeat").astype(np.int64)
     if each:
         repeats = numbered(tasks.code, repeats, rows.numbers("row_hash").astype(np.uint64))
@@ -407,13 +391,7 @@ _COLUMNS: dict[str, Any] = {
 
 
 def _rollouts(
-    name: str,
-    main: Rows,
-    settled: Kept,
-    keys: tuple[str, ...],
-    task: Array,
-    inputs: Rows | None,
-    grouped_by: str,
+    name: str, main: Rows, settled: Kept, keys: tuple[str, ...], task: Array, inputs: Rows | None, grouped_by: str
 ) -> Rollouts:
     order, n = settled.order, len(settled.order)
     fields = Fields(main, order)
@@ -421,6 +399,9 @@ def _rollouts(
     if np.isnan(costs).all():
         costs = _first_number(fields, dict.fromkeys(field_columns.COST, 1.0), n)
     response_error = main.numbers("response_error")[order].astype(bool)
+    is_incomplete = np.zeros(n, bool)
+    for column in (fields[name] for name in field_columns.BROKEN_WHEN_FALSE if name in fields):
+        is_incomplete |= (column.kind == BOOL) & (column.number == 0)
     # fields that the task brought along: those of the materialised inputs, else those named like it
     of_inputs = set(inputs.fields()) if inputs is not None else None
     is_input = is_task_field if of_inputs is None else of_inputs.__contains__
@@ -434,7 +415,7 @@ def _rollouts(
         has_reward=main.numbers("reward_kind")[order] > 0,
         row_id=order,
         copies=settled.copies,
-        errored=_says_yes(fields, field_columns.ERRORS, n) | _says_no(fields, n) | response_error,
+        errored=_says_yes(fields, field_columns.ERRORS, n) | is_incomplete | response_error,
         timed_out=_says_yes(fields, field_columns.TIMEOUTS, n),
         cost_usd=costs,
         wall_s=_first_number(fields, field_columns.SECONDS, n),
@@ -465,13 +446,6 @@ def _says_yes(fields: Mapping[str, Column], candidates: tuple[str, ...], n: int)
         flags |= np.isin(column.kind, (BOOL, NUMBER)) & (np.nan_to_num(column.number) != 0)
         flags |= (column.kind == TEXT) & tells[column.code]
         flags |= (column.kind == OBJECT) | ((column.kind == LIST) & (column.hash != _EMPTY_LIST))
-    return flags
-
-
-def _says_no(fields: Mapping[str, Column], n: int) -> NDArray[np.bool_]:
-    flags = np.zeros(n, bool)
-    for column in (fields[name] for name in field_columns.BROKEN_WHEN_FALSE if name in fields):
-        flags |= (column.kind == BOOL) & (column.number == 0)
     return flags
 
 

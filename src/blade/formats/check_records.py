@@ -16,11 +16,8 @@ _GOOD = "passed pass ok okay success succeeded successful true yes correct met s
 _BAD = "failed fail failure error errored false no incorrect wrong unmet timeout xfail wa tle mle re ce rte"
 _NEITHER = "skipped skip xpass pending unknown ignored"
 KINDS = frozenset("error errored timeout tle mle re ce rte".split())  # bad words that say in which way
-WORDS = {
-    word: status
-    for words, status in ((_GOOD, PASSED), (_BAD, FAILED), (_NEITHER, OTHER))
-    for word in words.split()
-}
+WORDS = dict.fromkeys(_GOOD.split(), PASSED) | dict.fromkeys(_BAD.split(), FAILED)
+WORDS |= dict.fromkeys(_NEITHER.split(), OTHER)
 _TRUTHS = {"true": True, "yes": True, "false": False, "no": False}
 _SHORT = 3  # letters of a word that means anything, unless its field is a status
 # What the name of a field says of the truth in it: that a check was met, that something went wrong, that something is judged.
@@ -64,7 +61,9 @@ def _is_bad_if_true(name: str) -> bool:
 
 def of_list(records: list[Any]) -> Iterable[tuple[str, str, Any]]:
     """Name, status and value of each check in a list of records."""
-    counted = _counting(records)
+    # members whose numbers go beyond 0 and 1 in some record: a place, a count or an amount, and no status in any
+    members = [member for record in records if isinstance(record, dict) for member in record.items()]
+    counted = {key for key, value in members if type(value) in (int, float) and not 0 <= value <= 1}
     for number, record in enumerate(records):
         if isinstance(record, dict):
             if hit := status_in({key: record[key] for key in record if key not in counted}):
@@ -72,17 +71,6 @@ def of_list(records: list[Any]) -> Iterable[tuple[str, str, Any]]:
                 yield name_of(record, key) or str(number), status, record[key]
         elif isinstance(record, bool):
             yield str(number), PASSED if record else FAILED, record
-
-
-def _counting(records: list[Any]) -> set[str]:
-    """Members whose numbers go beyond 0 and 1 in some record: a place, a count or an amount, and no status in any."""
-    return {
-        key
-        for record in records
-        if isinstance(record, dict)
-        for key, value in record.items()
-        if isinstance(value, int | float) and not isinstance(value, bool) and not 0 <= value <= 1
-    }
 
 
 def status_in(record: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -340,7 +340,10 @@ class Columns:
         params, responses = known["params"], known["response"]
         usage = row_decoder.filled(responses["usage"], empty["usage"])
         known["usage"] = transposed(usage)
-        self._add_params(params)
+        prompts = params["input"]
+        self._number("prompt_hash", [0 if text is msgspec.UNSET else xxh3_64_intdigest(text) for text in prompts])
+        for name in ("temperature", "top_p", "max_output_tokens"):
+            self._extend_optional(name, params[name])
         self._add_outputs(responses["output"], data, starts, ends)
         self._add_responses(responses, known["usage"], usage)
         models = zip(responses["model"], params["model"], strict=True)
@@ -416,12 +419,6 @@ class Columns:
     def _text(self, name: str, values: Sequence[str | None]) -> None:
         if any(values):
             self.texts[name].extend(values, self.n_rows)
-
-    def _add_params(self, params: dict[str, tuple[Any, ...]]) -> None:
-        prompts = params["input"]
-        self._number("prompt_hash", [0 if text is msgspec.UNSET else xxh3_64_intdigest(text) for text in prompts])
-        for name in ("temperature", "top_p", "max_output_tokens"):
-            self._extend_optional(name, params[name])
 
     def _extend_optional(self, name: str, values: Sequence[float | None]) -> None:
         self._number(name, [math.nan if value is None else value for value in values] if None in values else values)

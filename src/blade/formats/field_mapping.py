@@ -79,7 +79,11 @@ def _is_trace(value: Any) -> bool:
 
 def mapped_copy(path: Path, mapping: Mapping[str, str], folder: Path) -> Path:
     """A copy of a file whose rows are NeMo Gym's, in a new folder within `folder`; the source is left alone."""
-    _refuse_unknown(path, mapping)
+    rows = _first_rows(path, 1000)
+    for field in mapping.values() if rows else ():
+        if all(value_at(row, field) is NOTHING for row in rows):
+            known = ", ".join(sorted({key for row in rows for key in row})[:20])
+            raise UsageError(f"no row has the field {field!r}", f"the rows have {known}", "bad-map")
     target = Path(tempfile.mkdtemp(dir=folder)) / path.name  # the rows tell their file; what is compressed is told by its first bytes
     with target.open("xb") as file:
         for line in _lines(path):
@@ -94,15 +98,6 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 def _first_rows(path: Path, most: int) -> list[dict[str, Any]]:
     return [row for line in islice(_lines(path), most) if (row := parsed(line)[0]) is not None]
-
-
-def _refuse_unknown(path: Path, mapping: Mapping[str, str]) -> None:
-    """Refuse a field that none of the first rows has."""
-    rows = _first_rows(path, 1000)
-    for field in mapping.values() if rows else ():
-        if all(value_at(row, field) is NOTHING for row in rows):
-            known = ", ".join(sorted({key for row in rows for key in row})[:20])
-            raise UsageError(f"no row has the field {field!r}", f"the rows have {known}", "bad-map")
 
 
 def _rewritten(line: bytes, mapping: Mapping[str, str]) -> bytes:

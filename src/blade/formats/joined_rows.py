@@ -25,7 +25,6 @@ class Stored(Protocol):
     @property
     def names(self) -> Collection[str]: ...
     def get(self, name: str, dtype: str, fill: Any) -> NDArray[Any]: ...  # `fill` where there is no such column
-    def length(self, name: str) -> int: ...
     def texts(self, name: str) -> list[str]: ...  # what the codes of a column stand for
 
 
@@ -114,9 +113,10 @@ class Rows:
     def checks(self) -> tuple[NDArray[Any], dict[str, Texts]]:
         """The checks inside lists and wide objects: their rows, and path, name, status and value as codes."""
         starts = np.cumsum([0, *[part.n_rows for part in self.parts]]).tolist()
-        counts = [part.length("c.row") for part in self.parts]
-        pairs = zip(self.parts, counts, starts, strict=False)
-        rows = [part.get("c.row", "<i8", 0)[:count] + start for part, count, start in pairs]
+        none = np.zeros(0, np.int64)
+        rows = [part.get("c.row", "<i8", 0) if "c.row" in part.names else none for part in self.parts]
+        counts = list(map(len, rows))
+        rows = [here + start for here, start in zip(rows, starts, strict=False)]
         names = ("path", "name", "status", "value")
         return _joined(rows, "<i8"), {name: self._coded(f"c.{name}", counts) for name in names}
 

@@ -7,12 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from blade.formats import lines
-from blade.formats.lines import digest, is_stream, line_start_after
 
 if TYPE_CHECKING:
     from blade.model import Part
-
-__all__ = ["digest", "is_stream", "line_start_after", "matches", "plain_parts", "stream_parts"]
 
 
 def matches(row: Mapping[str, Any]) -> bool:

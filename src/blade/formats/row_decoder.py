@@ -14,19 +14,6 @@ from blade.formats.rollout_steps import flat, integer, parsed
 
 Number = float | None  # takes whole numbers too, and refuses those beyond a double
 
-# The framework's own keys; everything else is a field.
-KNOWN = {
-    "params": "responses_create_params",
-    "response": "response",
-    "reward": "reward",
-    "task": "_ng_task_index",
-    "repeat": "_ng_rollout_index",
-    "attempt": "_ng_attempt_index",
-    "agent": "agent_ref",
-    "skills": "skills_ref",
-    "mask": "mask_sample",
-    "failure_class": "_ng_failure_class",
-}
 # Attachments of any size that no column needs.
 UNREAD = ("ng_model_call_capture", "ng_trajectory", "ng_agent_observations")
 
@@ -87,18 +74,20 @@ class Skills(msgspec.Struct, gc=False):
     hash: str | None = None
 
 
-TYPES: dict[str, Any] = {
-    "params": Params | None,
-    "response": WholeResponse | None,
-    "reward": Scalar | msgspec.UnsetType,
-    "task": int | float | str | None,
-    "repeat": int | float | str | None,
-    "attempt": int | float | None,
-    "agent": Agent | None,
-    "skills": Skills | None,
-    "mask": Scalar,
-    "failure_class": str | None,
+# The framework's own keys and what they hold, under our names for them; everything else is a field.
+_OWN: dict[str, tuple[str, Any]] = {
+    "params": ("responses_create_params", Params | None),
+    "response": ("response", WholeResponse | None),
+    "reward": ("reward", Scalar | msgspec.UnsetType),
+    "task": ("_ng_task_index", int | float | str | None),
+    "repeat": ("_ng_rollout_index", int | float | str | None),
+    "attempt": ("_ng_attempt_index", int | float | None),
+    "agent": ("agent_ref", Agent | None),
+    "skills": ("skills_ref", Skills | None),
+    "mask": ("mask_sample", Scalar),
+    "failure_class": ("_ng_failure_class", str | None),
 }
+KNOWN = {name: key for name, (key, _) in _OWN.items()}
 
 
 # The known objects that may hold further scalars, and where each stands in a row.
@@ -129,7 +118,7 @@ class RowDecoder:
         self.empty = {name: struct() for name, struct in known.items()}
         columns: list[tuple[str, Any, Any]] = [
             (name, known[name] | None if name in known else kind, msgspec.UNSET if name == "reward" else None)
-            for name, kind in TYPES.items()
+            for name, (_, kind) in _OWN.items()
         ]
         others = [(key, Scalar if is_scalar else msgspec.Raw) for key, is_scalar in fields.items()]
         others += [(key, msgspec.Raw) for key in UNREAD]
@@ -311,11 +300,11 @@ def _outlined(raw: msgspec.Raw) -> Any:
 def coerced(row: Members, fields: dict[str, bool]) -> bytes:
     """The row as strict JSON with only what our structs can take; what fits stands as it stood."""
     values: dict[str, bytes] = {}
-    for name, key in KNOWN.items():
+    for name, (key, kind) in _OWN.items():
         value = bytes(row.get(key, b""))
         if name == "agent" and value.startswith(b'"'):
             values[key] = b'{"name":' + value + b"}"
-        elif value and (fitting := _fitting(value, TYPES[name])) is not None:
+        elif value and (fitting := _fitting(value, kind)) is not None:
             values[key] = fitting
         elif value and name == "reward":
             values[key] = b'""'  # any text marks a reward that is no number

@@ -20,7 +20,7 @@ from blade.formats.assemble import Assembled, Key, TaskKeys, shown, task_keys
 from blade.formats.field_columns import BOOL, LIST, NULL, NUMBER, OBJECT, TEXT, is_task_field
 from blade.formats.joined_rows import Rows
 from blade.formats.rollout_steps import NOTHING, value_at
-from blade.model import ID_FIELDS, PROMPT, Benchmark, Column
+from blade.model import ID_FIELDS, PROMPT, Column
 
 if TYPE_CHECKING:
     from blade.model import Bools, Hashes, Ints
@@ -92,8 +92,7 @@ def _is_steady(hashes: Hashes, starts: Ints, is_same: Bools) -> bool:
     if is_same.all():
         return True
     several = np.add.reduceat((hashes != 0).astype(np.int64), starts) > 1
-    n_several = int(several.sum())
-    return int((several & ~is_same).sum()) <= (1 - _STEADY) * n_several
+    return int((several & ~is_same).sum()) <= (1 - _STEADY) * int(several.sum())
 
 
 # -- lists and objects ----------------------------------------------------------------------------
@@ -115,7 +114,8 @@ def _by_value(run: Assembled, names: Sequence[str], starts: Ints) -> dict[str, H
         for name, positions in firsts.items():
             for position in positions.tolist():
                 wanted.setdefault(position, []).append(name)
-        if _is_affordable(run, wanted):
+        size = run.rows.numbers("length")[run.rollouts.row_id[list(wanted)]].sum()
+        if len(wanted) <= MAX_OPENED and size <= MAX_OPENED_BYTES:
             values: dict[str, dict[int, int]] = {name: {} for name in columns}
             for position in sorted(wanted, key=run.rollouts.row_id.__getitem__):  # as they lie in the file
                 row = single_rows.row(run, position)
@@ -133,13 +133,6 @@ def _spellings(column: Column, starts: Ints, is_thorough: bool) -> Ints:
         chosen = chosen & np.repeat(is_same, np.diff(starts, append=len(hashes)))
     rows = np.flatnonzero(chosen)
     return rows[np.unique(hashes[rows], return_index=True)[1]]
-
-
-def _is_affordable(run: Assembled, positions: Mapping[int, list[str]]) -> bool:
-    if not positions or len(positions) > MAX_OPENED:
-        return not positions
-    rows = run.rollouts.row_id[list(positions)]
-    return float(run.rows.numbers("length")[rows].sum()) <= MAX_OPENED_BYTES
 
 
 def _respelled(column: Column, values: Mapping[int, int]) -> Hashes:
@@ -225,7 +218,7 @@ def split(run: Assembled, field: str) -> list[Assembled]:
 def _part(run: Assembled, field: str, label: str, chosen: NDArray[Any], tasks: TaskKeys) -> Assembled:
     agent = label if _TEXTS.get(field) == "agent" and label != NONE else run.agent
     name = f"{run.rollouts.run}[{field}={label}]"
-    part = assemble.one_run(name, agent, chosen, run.rows, tasks, None, None, None, Benchmark())
+    part = assemble.one_run(name, agent, chosen, run.rows, tasks)
     rollouts = structs.replace(part.rollouts, input_fields=run.rollouts.input_fields)
     settings = {field: label} if field in run.rows.fields() else {}
     counted = part.coverage

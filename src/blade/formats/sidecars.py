@@ -26,7 +26,10 @@ _SCORES = re.compile(
     r"^(mean|std)/reward$|^mean/\w*tokens$|pass@|majority@|accuracy|^coverage/|^num_|^repeat "
 )
 _PACKED = ("", ".gz", ".zst")
-_CONFIGS = ("config.yaml", "config.yml", "config.json", ".hydra/config.yaml", ".hydra/overrides.yaml")
+_BESIDE = {
+    "config": ("config.yaml", "config.yml", "config.json", ".hydra/config.yaml", ".hydra/overrides.yaml"),
+    "notes": ("notes.md",), "benchmark": ("blade.toml",),
+}  # fmt: skip
 _MANIFEST = "_manifest.json"  # what `blade eval run` writes of a run
 _SAYS = ("identity", "config", "seeds")  # of a manifest; the rest tells of its sittings
 _MAX_SMALL = 64 << 20  # a metrics file beyond this is not what its name says
@@ -58,16 +61,13 @@ def artifacts(run: find.Found) -> list[Artifact]:
     if run.paths[0] == Path("-"):
         return artifacts
     bases = _bases(run)
-    for kind, ending in _ENDINGS.items():
-        paths = [f"{base}{ending}{pack}" for base in bases for pack in _PACKED]
-        present = [Artifact(kind, path, True) for path in paths if Path(path).is_file()]
+    folder, manifests = run.paths[0].parent, [f"{base}{_MANIFEST}" for base in bases]
+    paths_of = {kind: [f"{base}{ending}{pack}" for base in bases for pack in _PACKED] for kind, ending in _ENDINGS.items()}
+    paths_of |= {kind: [str(folder / name) for name in names] for kind, names in _BESIDE.items()}
+    for kind, paths in paths_of.items():
+        others = manifests if kind == "config" else []
+        present = [Artifact(kind, path, True) for path in (*others, *paths) if Path(path).is_file()]
         artifacts += present or [Artifact(kind, paths[0], False)]
-    folder = run.paths[0].parent
-    configs = [*(f"{base}{_MANIFEST}" for base in bases), *(str(folder / name) for name in _CONFIGS)]
-    present = [Artifact("config", path, True) for path in configs if Path(path).is_file()]
-    artifacts += present or [Artifact("config", str(folder / _CONFIGS[0]), False)]
-    for kind, name in (("notes", "notes.md"), ("benchmark", "blade.toml")):
-        artifacts.append(Artifact(kind, str(folder / name), (folder / name).is_file()))
     judged = judgements(run)
     if judged is not None and judged.is_file():  # nobody misses it
         artifacts.append(Artifact("judgements", str(judged), True))
@@ -300,17 +300,10 @@ def benchmark(artifacts: list[Artifact]) -> Benchmark:
         for tool, does in data.get("tools", {}).items():
             if does not in _DOES:
                 raise TypeError(f"the tool {tool} must be one of {', '.join(_DOES)}")
-        return Benchmark(
-            name=data.get("name") or _evaluated(artifacts),
-            pass_threshold=data.get("pass_threshold"),
-            task_id=data.get("task_id"),
-            answer=data.get("answer"),
-            stages=tuple(map(_stage, data.get("stages", ()))),
-            slices=tuple(data.get("slices", ())),
-            tools=data.get("tools", {}),
-            codes=tuple(map(_code, data.get("codes", ()))),
-            path=str(path),
-        )
+        lists: dict[str, Callable[[Any], Any]] = {"stages": _stage, "slices": str, "codes": _code}
+        data |= {key: tuple(map(entry, data.get(key, ()))) for key, entry in lists.items()}
+        data["name"] = data.get("name") or _evaluated(artifacts)
+        return Benchmark(**{key: value for key, value in data.items() if key != "sharing"}, path=str(path))
     except (OSError, ValueError, TypeError, KeyError) as error:
         hint = "compare it with the output of `blade init RUN`"
         raise Unreadable(f"{path} is not a benchmark file: {error}", hint, "bad-config") from error

@@ -83,7 +83,7 @@ def assembled(
     """Lay the rows of a file out as runs, one for each agent, with what the small sidecars say."""
     name, artifacts = files.run.name, files.artifacts
     inputs, failures = (Rows(list(rows)) if rows else None for rows in (files.inputs, files.failures))
-    runs = assemble.assemble(name, Rows(list(files.main)), inputs, failures, files.benchmark, notice)
+    runs = assemble.assemble(name, Rows(list(files.main)), inputs, failures, files.benchmark.task_id, notice)
     reported = sidecars.reported(name, artifacts, notice)
     settings = sidecars.settings(artifacts, notice)
     if mapping:

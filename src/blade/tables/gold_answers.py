@@ -59,12 +59,17 @@ def answers(run: Assembled, passed: Array, fields: dict[str, Array], task_level:
     order = run.rollouts.row_id
     sources = _spoken(run, order)
     golds = {**{name: fields[name] for name in fields if name in task_level}, **_input_fields(run)}
-    rows = _sample(passed)
+    # the rows by which fields are compared: all, or as many of each outcome as tell enough, evenly spaced
+    halves = [np.flatnonzero(passed), np.flatnonzero(~passed)]
+    rows = np.sort(np.concatenate([half[:: max(1, len(half) // SAMPLE)] for half in halves]))
     gold_field = _gold(golds, sources, passed, rows)
     none = np.full(len(order), None, object)
     gold = golds[gold_field] if gold_field else none
     own = {name: texts for name, texts in fields.items() if name != gold_field}
-    extracted = _extracted(own, task_level, gold, passed, rows) or _repeated(own, sources, passed, rows)
+    # the field in which the rows keep their own answer: passes hold the gold in it, failures do not
+    names = [name for name in own if name not in task_level][:MAX_FIELDS]
+    extracted = _first_best({name: _agreement(own[name][rows], gold[rows], passed[rows]) for name in names})
+    extracted = extracted or _repeated(own, sources, passed, rows)
     if extracted is not None:
         # none for an empty text: a verifier that writes nothing down has read no answer
         own_answers = [text if text and text.strip() else None for text in fields[extracted].tolist()]
@@ -140,21 +145,6 @@ def _agreement(texts: Array, gold: Array, passed: Array) -> float:
         return 0.0
     share = float(right.mean())
     return share if not len(wrong) or share > float(wrong.mean()) else 0.0
-
-
-def _sample(passed: Array) -> Array:
-    """Rows by which fields are compared: all, or as many of each outcome as tell enough, evenly spaced."""
-    halves = [np.flatnonzero(passed), np.flatnonzero(~passed)]
-    return np.sort(np.concatenate([rows[:: max(1, len(rows) // SAMPLE)] for rows in halves]))
-
-
-def _extracted(
-    fields: dict[str, Array], task_level: set[str], gold: Array, passed: Array, rows: Array
-) -> str | None:
-    """The field in which the rows keep their own answer: passes hold the gold in it, failures do not."""
-    names = [name for name in fields if name not in task_level][:MAX_FIELDS]
-    share = {name: _agreement(fields[name][rows], gold[rows], passed[rows]) for name in names}
-    return _first_best(share)
 
 
 def _repeated(fields: dict[str, Array], sources: Sources, passed: Array, rows: Array) -> str | None:

@@ -18,7 +18,7 @@ from typing import Protocol
 import msgspec
 
 from blade.errors import Unreadable
-from blade.formats.lines import unreadable
+from blade.formats.lines import digest, is_stream, line_start_after, unreadable
 from blade.model import Part
 from blade.tables import cache, index_files, workers
 from blade.tables.cache import Stamp
@@ -38,13 +38,10 @@ Keep = Callable[[bytes, int], None]
 
 
 class Reader(Protocol):
-    """How bytes become parts; `formats` offers it."""
+    """How lines become parts; `formats` offers it."""
 
-    def is_stream(self, path: Path) -> bool: ...  # can it only be read from the front
     def plain_parts(self, path: Path, start: int, end: int) -> Iterator[Part]: ...  # a range of an open file
     def stream_parts(self, path: Path, keep: Keep) -> Iterator[Part]: ...  # all rows; `keep` gets the lines
-    def line_start_after(self, path: Path, position: int, end: int) -> int: ...  # where a range may be cut
-    def digest(self, path: Path, start: int, end: int) -> str: ...  # of the lines of a range, as a part has it
 
 
 class Watcher(Protocol):
@@ -107,13 +104,6 @@ def manifest_in(folder: Path) -> Manifest | None:
         return None
 
 
-def _described(path: Path) -> Manifest:
-    """A manifest for `path` as it is now, before anything of it is read."""
-    if not path.is_file():  # standard input or a pipe
-        return Manifest(cache.made_by(), (0, 0, 0, 0, ""))
-    return Manifest(cache.made_by(), _settled(path))
-
-
 def _settled(path: Path) -> Stamp:
     """The stamp of a file whose clock has ticked since its last change, so that the next change gives another one."""
     for _ in range(5):
@@ -140,7 +130,7 @@ def _current(folder: Path, path: Path) -> Index | None:
     return None
 
 
-def _proved(folder: Path, path: Path, known: Manifest | None, size: int, reader: Reader) -> list[PartEntry]:
+def _proved(folder: Path, path: Path, known: Manifest | None, size: int) -> list[PartEntry]:
     """The parts of an older index up to the first whose lines are not in the source as they were read then.
 
     A line that was not finished is read again. The time or the name of a file proves nothing of its content.
@@ -150,7 +140,7 @@ def _proved(folder: Path, path: Path, known: Manifest | None, size: int, reader:
     from concurrent.futures import ThreadPoolExecutor
 
     def is_proved(part: PartEntry) -> bool:
-        if part.end > size or part.open_ended or reader.digest(path, part.start, part.end) != part.source:
+        if part.end > size or part.open_ended or digest(path, part.start, part.end) != part.source:
             return False
         with contextlib.suppress(OSError, ValueError):
             index_files.OpenPart(folder / part.file, part)
@@ -191,14 +181,15 @@ def _in(folder: Path, path: Path, reader: Reader, watcher: Watcher) -> Index:
 
 
 def _built(folder: Path, path: Path, known: Manifest | None, reader: Reader, watcher: Watcher) -> Manifest:
-    fresh = _described(path)
-    if reader.is_stream(path):
+    stamp = _settled(path) if path.is_file() else (0, 0, 0, 0, "")  # before anything is read; of a pipe there is none
+    fresh = Manifest(cache.made_by(), stamp)
+    if is_stream(path):
         name, entries = _from_stream(folder, path, reader, watcher)
         return msgspec.structs.replace(fresh, blocks=name, parts=_numbered(entries))
-    proved = _proved(folder, path, known, fresh.size, reader)
+    proved = _proved(folder, path, known, fresh.size)
     start = proved[-1].end if proved else 0
     watcher.start(f"indexing {path.name}", fresh.size - start)
-    entries = _from_ranges(folder, path, _cut(path, start, fresh.size, reader), reader, watcher)
+    entries = _from_ranges(folder, path, _cut(path, start, fresh.size), reader, watcher)
     return msgspec.structs.replace(fresh, parts=_numbered([*proved, *entries]))
 
 
@@ -254,12 +245,12 @@ def _index_range(folder: Path, path: Path, start: int, end: int, reader: Reader)
             gc.enable()
 
 
-def _cut(path: Path, start: int, end: int, reader: Reader) -> list[Range]:
+def _cut(path: Path, start: int, end: int) -> list[Range]:
     """Ranges of whole lines, as many as keep all cores busy."""
     span, pieces = end - start, 1
     if span > _PARALLEL_BYTES:
         pieces = n_cores() * max(1, round(span / (_CHUNK_BYTES * n_cores())))
-    cuts = {reader.line_start_after(path, start + span * number // pieces, end) for number in range(1, pieces)}
+    cuts = {line_start_after(path, start + span * number // pieces, end) for number in range(1, pieces)}
     return list(pairwise(sorted({start, end, *cuts})))
 
 
@@ -296,14 +287,14 @@ def sha256_of(path: Path) -> str:
         stamp = _settled(path)
         with contextlib.suppress(OSError, ValueError):
             stored = cache.unsealed(path_kept.read_bytes())
-            *when, digest = msgspec.json.decode(stored, type=tuple[int, int, int, int, str, str])
+            *when, sha256 = msgspec.json.decode(stored, type=tuple[int, int, int, int, str, str])
             if tuple(when) == stamp:
-                return digest
+                return sha256
         with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise unreadable(path, error) from error
     with contextlib.suppress(OSError):  # a cache that cannot be written costs time, not truth
         path_kept.parent.mkdir(parents=True, exist_ok=True)
-        cache.write_whole(path_kept, cache.sealed(msgspec.json.encode((*stamp, digest))))
-    return digest
+        cache.write_whole(path_kept, cache.sealed(msgspec.json.encode((*stamp, sha256))))
+    return sha256

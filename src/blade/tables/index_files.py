@@ -103,11 +103,6 @@ class OpenPart:
             return np.frombuffer(self._read(name), self._header[name][0])
         return np.full(self.n_rows, fill, dtype)
 
-    def length(self, name: str) -> int:
-        """How many entries a column has; 0 if there is none of that name."""
-        dtype, _, size = self._header.get(name, ("u1", 0, 0))
-        return size // np.dtype(dtype).itemsize
-
     def texts(self, name: str) -> list[str]:
         """What the codes of a text column stand for."""
         key = f"{name}:texts"
