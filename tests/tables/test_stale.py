@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from blade.errors import Unreadable
+from blade.formats import single_rows
 from blade.model import Part
 from blade.tables import cache, index, task_rows
 from tests.builders import joined, make_row, make_run, packed
@@ -323,6 +324,36 @@ def test_readers_that_come_together_see_the_whole_of_one_state(tmp_path: Path) -
         path.write_bytes(data)
         first, second = opened(path), index.open_index(path, Spy(), Listener())
         assert told(first) == told(second)
+
+
+MEANWHILE = {"replaced": put_beside, "rewritten": write_in_place, "cut": lambda path, _: os.truncate(path, 100_000), "removed": lambda path, _: path.unlink()}
+
+
+@pytest.mark.parametrize("words", ["diagnose", "query"])
+@pytest.mark.parametrize("change", [*MEANWHILE, "extended"])
+def test_a_run_that_changes_while_its_rows_are_read_is_refused(
+    change: str, words: str, tmp_path: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(OLD)
+    traced = single_rows.traced
+
+    def meanwhile(run: Any, position: int) -> Any:
+        if position == 7 and change == "extended":
+            path.write_bytes(OLD + joined([make_row(99, 0, 1.0)]))
+        elif position == 7:
+            MEANWHILE[change](path, HALF)
+        return traced(run, position)
+
+    monkeypatch.setattr(single_rows, "traced", meanwhile)
+    said = blade("diagnose", path) if words == "diagnose" else blade("query", path, "select max(step) from steps")
+    assert said.code == (0 if change == "extended" else 4), said.err
+    assert "0% passed" in said.out if (words, change) == ("diagnose", "extended") else "0% passed" not in said.out
+    assert change in ("extended", "removed") or "changed while it was read" in said.err
+    monkeypatch.undo()
+    if change not in ("cut", "removed"):
+        fresh = blade("diagnose", path).out
+        assert ("2.4% passed" if change == "extended" else "50.0% passed") in fresh
 
 
 # -- damage ---------------------------------------------------------------------------------------

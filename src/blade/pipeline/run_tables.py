@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from blade import measure
 from blade.errors import Unreadable
 from blade.model import Report
-from blade.pipeline.load import Loaded
+from blade.pipeline.load import Loaded, refuse_changed
 from blade.pipeline.report_pages import scoring_of
 from blade.query.query_ground import Files, Ground
 from blade.tables import cache, database, trace_tables, workers
@@ -176,6 +176,12 @@ def _traces(folder: Path, key: str, entry: Loaded, watcher: store.Watcher) -> tu
             if result is None and not paths[part].exists():
                 work(part)
             watcher.advance(1)
+        try:
+            refuse_changed(entry)
+        except Unreadable:
+            for path in paths:
+                path.unlink(missing_ok=True)
+            raise
     return tuple(map(str, paths))
 
 

@@ -15,7 +15,7 @@ from blade.errors import NothingToRead, UsageError
 from blade.formats import find
 from blade.model import Gap, Report, Side
 from blade.pipeline import report_pages
-from blade.pipeline.load import Loaded, RunFiles, assembled, indexed
+from blade.pipeline.load import Loaded, RunFiles, assembled, indexed, refuse_changed
 from blade.tables import index as store
 
 if TYPE_CHECKING:
@@ -136,6 +136,12 @@ def conclude(work: Work) -> None:
     work.readings = work.clock.timed("conclusions", lambda: [trace_reading.concluded(*pair) for pair in pairs])
 
 
+def refuse_changed_files(work: Work) -> None:
+    """Everything was read: the rows must still be those that were counted."""
+    for entry in work.loaded:
+        refuse_changed(entry)
+
+
 def report(work: Work) -> None:
     """Pages and conclusions -> one report of all runs."""
     work.report = report_pages.joined(work.loaded, work.pages, work.readings, work.command)
@@ -154,7 +160,7 @@ def compare(work: Work) -> None:
 
 
 LOADING: tuple[Stage, ...] = (find_files, read_rows_into_an_index, lay_out_tables)
-DIAGNOSING: tuple[Stage, ...] = (measure, read_traces, diagnose_failures, trust, conclude, report, compare)
+DIAGNOSING: tuple[Stage, ...] = (measure, read_traces, diagnose_failures, trust, conclude, refuse_changed_files, report, compare)
 STAGES = (*LOADING, *DIAGNOSING)
 
 
