@@ -351,6 +351,8 @@ class Reading:
         elif isinstance(node, ast.Attribute) and node.attr in WORDS["inner"]:
             if node.attr in WORDS["chained"] or self._name(node.value) in self.theirs or self._maker(node.value) in objects:
                 yield f"the tests look at {node.attr}"
+        elif isinstance(node, ast.Attribute) and node in self.catching and self._root(node.value) in self.theirs:
+            yield f"the tests catch {node.attr}, which a class of the solution holds"
         elif isinstance(node, ast.TryStar):
             yield "the tests catch groups of exceptions"
         elif isinstance(node, ast.Assign | ast.AugAssign | ast.Delete):

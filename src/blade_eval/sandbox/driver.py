@@ -86,11 +86,13 @@ def _fault(fault: BaseException) -> dict[str, Any]:
 def _load(module: types.ModuleType, before: str, code: str, entry: str | None) -> None:
     if before:
         try:
-            RUN(COMPILE(before, "<prompt>", "exec"), module.__dict__)
+            asking = COMPILE(before, "<prompt>", "exec", dont_inherit=True)
+            names.provide(asking, module.__dict__)
+            RUN(asking, module.__dict__)
         except Exception:
             pass  # what was asked is not always a program
         module.__dict__.pop(entry or "", None)
-    compiled = COMPILE(code, "solution.py", "exec")
+    compiled = COMPILE(code, "solution.py", "exec", dont_inherit=True)
     names.provide(compiled, module.__dict__)
     RUN(compiled, module.__dict__)
 
@@ -549,7 +551,7 @@ def _bind(space: dict[str, Any], ask: Ask | None) -> None:
             with contextlib.suppress(Exception):  # a class that a library or the task defines
                 kind: Any = names.member(member, {member: home}) if home else space[name]
                 LOCAL[kind.__name__] = kind
-        is_solutions = role in ("function", "maker", "class", "given")
+        is_solutions = role in ("function", "maker", "class", "given") or (role == "caught" and ask is None)
         if "." not in name and (is_solutions or name not in space):
             with contextlib.suppress(AttributeError):
                 space[name] = _found(name, ask)
@@ -559,7 +561,7 @@ def _found(name: str, ask: Ask | None) -> Any:
     """What a name of the tests stands for; without anybody to ask, the solution is in this process."""
     role = ROLES.get(name, "function")
     if role == "caught":
-        native = getattr(builtins, name, None) or (getattr(sys.modules[MODULE], name, None) if ask is None else None)
+        native = getattr(builtins, name, None) or (_here_caught(name) if ask is None else None)
         return native or LOCAL.setdefault(name, type(name, (Raised,), {}))
     if role == "module":
         return importlib.import_module(names.ALIASES.get(name, name))
@@ -587,6 +589,15 @@ def _in_both(here: Callable[..., Any], there: Remote) -> Callable[..., Any]:
         return here(*args, **kwargs)
 
     return both
+
+
+def _here_caught(name: str) -> Any:
+    """The exception of that name that the solution, the task or a loaded library defines."""
+    spaces = [vars(sys.modules[place]) for place in (MODULE, TESTS)]
+    kinds = [BaseException]
+    for kind in kinds:
+        kinds += kind.__subclasses__()
+    return next((space[name] for space in spaces if name in space), next((kind for kind in kinds if kind.__name__ == name), None))
 
 
 def _here(name: str) -> Any:
@@ -666,7 +677,7 @@ def _set_up(module: types.ModuleType, message: dict[str, Any], ask: Ask | None) 
     TYPES.update(message["types"])
     try:
         _load(module, message.get("before", ""), "", message.get("entry"))
-        compiled = COMPILE(message["set_up"], "<setup>", "exec")
+        compiled = COMPILE(message["set_up"], "<setup>", "exec", dont_inherit=True)
         if ask is not None:
             sys.modules[MODULE] = types.ModuleType(MODULE)
             sys.modules[MODULE].__dict__["__getattr__"] = lambda name: _away(name, ask)
@@ -676,7 +687,7 @@ def _set_up(module: types.ModuleType, message: dict[str, Any], ask: Ask | None) 
         sys.modules[MODULE].__dict__["__all__"] = []  # whatever is used of it is bound by its name
         for name, stands_for in message["names"].items():
             module.__dict__[name] = _found(stands_for, ask)
-        if message["arrays"]:
+        if message["arrays"] and ask is not None:
             _guard_numpy(message["arrays"])
         _bind(module.__dict__, ask)
         RUN(compiled, module.__dict__)
@@ -691,7 +702,7 @@ def _tested(module: types.ModuleType, message: dict[str, Any]) -> dict[str, Any]
     """Run one test; `nonce` comes with it, after the solution, where both are in one process."""
     space = module.__dict__
     try:
-        compiled = COMPILE(message["test"], "<test>", "exec")
+        compiled = COMPILE(message["test"], "<test>", "exec", dont_inherit=True)
         if message["how"] == "in_process":
             names.provide_modules(compiled, space)  # no members: the function under test may be called `lcm`
             for name, stands_for in message["names"].items():

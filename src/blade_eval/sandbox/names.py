@@ -90,7 +90,7 @@ def _main() -> None:
     import sys
 
     with open("/tmp/box/solution.py", encoding="utf-8", errors="surrogatepass") as file:
-        code = compile(file.read(), "solution.py", "exec")
+        code = compile(file.read(), "solution.py", "exec", dont_inherit=True)
     builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]  # which `site` would have set
     provided: dict[str, object] = {}
     provide(code, provided)
