@@ -27,9 +27,7 @@ _NOTE = (
     "what their task would score without them. The groups are found in all compared runs together, so they may "
     "differ from those of a run by itself."
 )
-_UNBOUNDED = (
-    "There are no failure groups: scores leave the range 0 to 1, so no full score says what a row lost."
-)
+_UNBOUNDED = "There are no failure groups: scores leave the range 0 to 1, so no full score says what a row lost."
 
 
 def bridge(pair: Paired) -> tuple[tuple[Term, ...], str]:

@@ -108,9 +108,8 @@ class Labelled(NamedTuple):
 def fields(pair: Paired, sets: TaskSets) -> list[str]:
     """The fields that both runs label tasks with; coarse ones first, which rest on more tasks a label."""
     distinct = {field: len(_texts(pair, sets, field)) for field in set(pair.a.slices) & set(pair.b.slices)}
-    return sorted(
-        (field for field in distinct if distinct[field] > 1), key=lambda field: (distinct[field], field)
-    )[:MAX_FIELDS]
+    several = (field for field in distinct if distinct[field] > 1)
+    return sorted(several, key=lambda field: (distinct[field], field))[:MAX_FIELDS]
 
 
 def _texts(pair: Paired, sets: TaskSets, field: str) -> list[str]:
@@ -429,7 +428,5 @@ def _beside(side: Side, rows: Ints, term: Term) -> tuple[str, ...]:
         n = int(np.isin(rows, others).sum())
         if name != term.term and n >= MOST * rows.size:
             also.append((-n, name))
-    return tuple(
-        f"{-n} of its {rows.size} failing rollouts in {side.run} also show: {name}"
-        for n, name in sorted(also)[:2]
-    )
+    words = f"of its {rows.size} failing rollouts in {side.run} also show"
+    return tuple(f"{-n} {words}: {name}" for n, name in sorted(also)[:2])

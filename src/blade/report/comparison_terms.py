@@ -316,11 +316,7 @@ def _flips(comparison: Comparison, report: Report, file: str) -> list[Block]:
         total, every = churn.n_up + churn.n_down, f"{query}.churn.n_up + {query}.churn.n_down"
     more = count(total - len(shown), "more task", f"{every} - {len(shown)}")
     left = line(f" {{}} moved; the surest are in {file}.", more) if total > len(shown) else ()
-    return [
-        heading("The surest flips"),
-        para(*lead, *left),
-        table(header, "lrrr" + "rrl" * judged, rows),
-    ]
+    return [heading("The surest flips"), para(*lead, *left), table(header, "lrrr" + "rrl" * judged, rows)]
 
 
 def _flip(comparison: Comparison, flip: Flip, judged: bool, tabled: Sequence[str]) -> tuple[Span | Line, ...]:

@@ -111,8 +111,7 @@ def sign_flips(d: ArrayLike) -> float:
     cells = np.rint(x / size).astype(np.int64)
     half = np.full(2, 0.5)
     law = law_of_sum(
-        [(np.array([-c, c]), half) for c in np.abs(cells).tolist()],
-        0 if is_exact else math.isqrt(x.size) + 1,
+        [(np.array([-c, c]), half) for c in np.abs(cells).tolist()], 0 if is_exact else math.isqrt(x.size) + 1
     )
     seen = abs(int(cells.sum()))
     return min(1.0, 2 * law.at_least(seen)) if seen else 1.0
