@@ -403,8 +403,7 @@ def _text(pair: Paired, sets: TaskSets, term: Term) -> str:
 
 
 def shown(pair: Paired, term: Term) -> tuple[tuple[tuple[str, str, int], ...], tuple[str, ...]]:
-    """List run, task and repeat of some rollouts booked under the term, of the run that has more of them; and
-    what most of these show as well, in words."""
+    """Run, task and repeat of some rollouts booked under the term, of the run with more of them; and what most of these show as well."""
     rows_a, rows_b = (_rows(side, common, term) for side, common, _ in pair.runs)
     more_in_a = (rows_a.size, pair.a.run) > (rows_b.size, pair.b.run)
     side, rows = (pair.a, rows_a) if more_in_a else (pair.b, rows_b)

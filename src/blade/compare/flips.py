@@ -32,10 +32,7 @@ _CELLS = 1_000_000  # held at once
 
 
 def transitions(pair: Paired) -> tuple[Transition, ...]:
-    """Common tasks by their bucket in each run, all nine ways; nothing without a pass rate.
-
-    Counts tell the bucket, posteriors how sure it is that the true one changed, or that it did not.
-    """
+    """Common tasks by their bucket in each run, all nine ways, and how sure posteriors are of that; nothing without a pass rate."""
     buckets = _buckets(pair)
     if buckets is None:
         return ()
@@ -65,10 +62,7 @@ def _buckets(pair: Paired) -> tuple[Ints, Ints, Floats] | None:
 
 
 def flips(pair: Paired, most: int = 50) -> tuple[Flip, ...]:
-    """The tasks that moved, surest first: by the posterior probability that they moved the way they did.
-
-    Where nothing says how repeats vary there is no posterior, and the largest change comes first.
-    """
+    """The tasks that moved, surest first by the posterior that they moved that way; without a posterior the largest change first."""
     p, d = p_better(pair), pair.d
     size = np.round(np.abs(d), _DIGITS)
     certainty = np.zeros(d.size) if p is None else np.round(np.where(d > 0, p, 1.0 - p), _DIGITS)

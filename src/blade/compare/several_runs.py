@@ -36,10 +36,7 @@ def answer(comparison: Comparison, question: str) -> Tested | None:
 
 
 def adjusted(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """Holm's adjustment over the candidates that are held against one baseline, for each question apart.
-
-    A change that does not survive it is claimed no longer. One candidate is left as it is.
-    """
+    """Holm's adjustment over the candidates against one baseline, by question: what does not survive it is claimed no longer."""
     out = list(comparisons)
     for baseline in {comparison.baseline for comparison in comparisons}:
         places = [i for i, comparison in enumerate(out) if comparison.baseline == baseline]

@@ -94,10 +94,7 @@ def counts(side: Side) -> Ints:
 
 
 def means(side: Side, values: NDArray[Any]) -> Floats:
-    """The mean of a row column for every task code; nan where a task has no counted row.
-
-    Rewards are added exactly where they are 0 and 1; otherwise in the order of the rows, which is fixed.
-    """
+    """The mean of a row column by task code, added in the fixed order of the rows; nan where a task has no counted row."""
     n = counts(side)
     task_means = np.full(n.size, np.nan)
     scored = np.flatnonzero(n)
@@ -199,10 +196,7 @@ def task_sets(pair: Paired) -> TaskSets:
 
 
 class Spread(NamedTuple):
-    """How the tasks of both runs lie around the means of their cells, to tell how sure sums of them are.
-
-    A task that both runs have is one draw and brings both its deviations.
-    """
+    """How the tasks of both runs lie around the means of their cells; a task that both have is one draw with both deviations."""
 
     sums: list[Floats]  # of the scores of each cell, in either run
     squares: list[Floats]  # of the deviations

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from blade import events, model, stats
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.fact_cover import gain
-from blade.diagnose.groups import Group, Trust, sentence, short
+from blade.diagnose.groups import Group, sentence, short
 from blade.diagnose.ladder import Diagnosis
 from blade.diagnose.population import Mask, Population
 from blade.diagnose.rungs import kinds
@@ -52,7 +52,10 @@ def conclude(diagnosis: Diagnosis, index: Sequence[int], opener: Opener, judgeme
     groups = tuple(_group(people, task, result, number, opener) for number, result in enumerate(diagnosis.groups, 1))
     attributions, modes = _attributions(diagnosis, task, groups, opener, judgements)
     return Concluded(
-        trust=tuple(_trust(people, entry) for entry in diagnosis.trust),
+        trust=tuple(
+            model.Trust(people.run, entry.level, label, entry.text, int(entry.rows.sum()), select(people, entry.rows), entry.fix)
+            for entry in diagnosis.trust for label in [model.Cause(entry.label) if entry.label else None]
+        ),
         groups=groups,
         unexplained=model.Unexplained(people.run, _points(people, rest), int(rest.sum()), select(people, rest)),
         slices=tuple(_slice(people, piece) for piece in _without_twins(diagnosis.slices)),
@@ -116,11 +119,6 @@ def _slice(people: Population, piece: kinds.Slice) -> model.Slice:
 
 def _points(people: Population, rows: Mask) -> float:
     return math.fsum(people.lost[rows].tolist())
-
-
-def _trust(people: Population, entry: Trust) -> model.Trust:
-    label = model.Cause(entry.label) if entry.label else None
-    return model.Trust(people.run, entry.level, label, entry.text, int(entry.rows.sum()), select(people, entry.rows), entry.fix)
 
 
 def _key(people: Population, task: np.ndarray, i: int) -> str:
@@ -315,10 +313,8 @@ def _recommendations(
         by_fix.setdefault(group.fix, (group, source))
     for group, source in by_fix.values():
         keys = tuple(dict.fromkeys(people.keys[int(code)] for code in task[source.rows]))
-        result.append(
-            model.Recommendation(
-                0, people.run, group.id, group.fix, group.label, group.name, group.gain, group.most, group.label in MEASUREMENT,
-                sentence(f"conclusions.{'not ' if group.gain is None else ''}identified"), keys, _quotes(group),
-            )
-        )  # fmt: skip
+        result.append(model.Recommendation(
+            0, people.run, group.id, group.fix, group.label, group.name, group.gain, group.most, group.label in MEASUREMENT,
+            sentence(f"conclusions.{'not ' if group.gain is None else ''}identified"), keys, _quotes(group),
+        ))  # fmt: skip
     return tuple(replace(entry, rank=rank) for rank, entry in enumerate(result, 1))

@@ -26,10 +26,7 @@ _DEEPEST = 8
 
 
 class Ended(NamedTuple):
-    """What one rollout ended with: for repeats of its run, and in three grains for other runs; 0: nothing.
-
-    The grains are hashes, so that many rows are cheap to hold and to compare.
-    """
+    """What one rollout ended with: for repeats of its run, and in three grains (hashes, cheap to hold) for other runs; 0: nothing."""
 
     position: int
     content: str  # equal contents are the same result; empty where it cannot be compared
@@ -45,10 +42,7 @@ def observe(task: TaskTraces) -> list[Ended]:
 
 
 def content(episode: Episode, changes: bool) -> str:
-    """The answer, or the changes it made, in a form in which equal ones are equal.
-
-    Where the task is to change something, to have changed nothing is a result; what was said is none.
-    """
+    """The answer or the changes, in a form in which equal ones are equal; where changes are due, none is a result, and words are not."""
     text = _read(episode.trace.row)
     if text:
         return f"answer {answers.normalised(text)}"

@@ -227,10 +227,7 @@ def _is_chosen(people: Population, rows: Mask, half: Mask) -> bool:
 
 
 def _by_task(people: Population, matched: Mask, half: Mask) -> tuple[np.ndarray, np.ndarray]:
-    """Of each task, by how much rows without the fact pass more often in this half, and the points of all rows with it.
-
-    Not a number where the half does not show both kinds of rows.
-    """
+    """By task, how much more often rows without the fact pass in this half (nan if it lacks either), and the points of all rows with it."""
     task = np.unique(people.task, return_inverse=True)[1]
     size = np.bincount(task)
 

@@ -147,11 +147,7 @@ def outcomes(rollouts: Rollouts, scoring: Scoring) -> NDArray[Any]:
 
 
 def _is_judged_at_one(kind: RewardKind, usable: Floats) -> bool:
-    """Whether 1 means a pass though nobody said so.
-
-    One value other than 0 and 1 on all rows was computed per batch and copied: it says nothing about
-    a row.
-    """
+    """Whether 1 means a pass though nobody said so; one other value on all rows was computed per batch, and says nothing of a row."""
     if kind is RewardKind.CONSTANT:
         return bool(usable[0] <= TOLERANCE or usable[0] >= 1 - TOLERANCE)
     return kind is not RewardKind.UNBOUNDED

@@ -36,7 +36,9 @@ def chapters(report: Report, figures: Figures = ()) -> tuple[Section, ...]:
     contents = {
         "Executive Summary": _each(runs, first_page.blocks, no_summary),
         "Artifact Inventory": artifact_inventory(report, runs),
-        "Aggregate Results": _each(runs, lambda run: aggregate_results(run, figures)),
+        "Aggregate Results": _each(runs, lambda run: [
+            *_measures(run), *_health(run), *_compared(run), *_slices(run), *_effort(run), *named(figures, "tokens", run.run.name),
+        ]),
         "Workflow Funnel": _each(runs, lambda run: workflow_funnel(run, figures)),
         "Task Outcome Buckets": task_outcome_buckets(runs, figures),
         "Dominant Failure Modes": _each(runs, lambda run: dominant_failure_modes(run, figures)),
@@ -45,7 +47,7 @@ def chapters(report: Report, figures: Figures = ()) -> tuple[Section, ...]:
         "Cross-Model Comparison": cross_model(report, runs, figures),
         "Recommendations": _each(runs, recommendations),
         "Reproducibility Notes": reproducibility(report, runs, figures),
-    }
+    }  # fmt: skip
     return tuple(Section(name, tuple(blocks)) for name, blocks in contents.items())
 
 
@@ -151,14 +153,6 @@ TRIES = ("pass_at_k", "pass_hat_k", "best_of_k", "worst_of_k", "majority_at_k")
 HEADLINES = {"pass_at_1", "pass_at_1_micro", "mean_reward", *TRIES}
 TONES = {Level.PROBLEM: "bad", Level.WARNING: "warning", Level.INFO: "quiet"}
 SAME_AS_PASS_AT_1 = (("pass_at_k", 1), ("pass_hat_k", 1))
-
-
-def aggregate_results(facts: Facts, figures: Figures) -> list[Block]:
-    """Every measure of a run, beside what the evaluation says of itself."""
-    return [
-        *_measures(facts), *_health(facts), *_compared(facts), *_slices(facts), *_effort(facts),
-        *named(figures, "tokens", facts.run.name),
-    ]  # fmt: skip
 
 
 def _health(facts: Facts) -> list[Block]:
@@ -287,7 +281,6 @@ def _stage(facts: Facts, funnel: Cited, position: int) -> tuple[Span | Line, ...
 
 
 # ---- Task Outcome Buckets ------------------------------------------------------------------------
-
 
 
 def task_outcome_buckets(runs: Runs, figures: Figures) -> list[Block]:

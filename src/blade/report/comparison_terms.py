@@ -333,8 +333,7 @@ def _flip(comparison: Comparison, flip: Flip, judged: bool, tabled: Sequence[str
 
 
 def _rate(flip: Cited, role: str, place: tuple[str, str] | None) -> Line:
-    """`3/4`, or the mean with its n where rewards are no passes; `place` is a run and its name of the task,
-    where rollouts can be counted in its tables."""
+    """`3/4`, or the mean with its n where rewards are no passes; `place`: run and task, where its tables can count rollouts."""
     (total, n), query = flip[role]
     if not n:
         return (number_format.NONE,)

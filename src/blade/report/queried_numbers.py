@@ -61,10 +61,7 @@ def entry(name: str, /, **keys: Any) -> str:
 
 
 def chosen(query: str, entries: Sequence[Any], entry: Any, *keys: str) -> str:
-    """The query that selects one entry of the list that `query` gives: by as few keys as tell it apart.
-
-    By its place only among entries that have the same keys, or where a name is too long to be read.
-    """
+    """The query that selects one entry of a list by as few keys as tell it apart; by its place where none do, or a name is too long."""
     alike, stated = list(entries), dict[str, Any]()
     for key in keys:
         stated[key] = _stated(getattr(entry, key))

@@ -88,10 +88,7 @@ def wilson(successes: float, n: float, z: float | None = None) -> Interval | Non
 
 
 def t_interval(values: ArrayLike, lo: float = -math.inf, hi: float = math.inf) -> Interval | None:
-    """Mean ± t·s/√n of task values, clipped to `lo`..`hi`; None with a nan, or with the mean outside.
-
-    Equal values say nothing about other tasks, and a width of zero would claim certainty: None too.
-    """
+    """Mean ± t·s/√n of task values, clipped to `lo`..`hi`; None with a nan, the mean outside, or equal values, which give no certainty."""
     x = np.asarray(values, dtype=np.float64)
     if _is_constant(x) or not np.isfinite(x).all():
         return None

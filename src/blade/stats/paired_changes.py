@@ -97,10 +97,7 @@ def student(estimate: float, centre: float, se: float, df: float, method: str) -
 
 
 def sign_flips(d: ArrayLike) -> float:
-    """Two-sided p of the sum when every difference may as well have the other sign; 1 if none differs.
-
-    Exact where the differences have few values or are few; with many, the normal law of the same test.
-    """
+    """Two-sided p of the sum if each difference may have the other sign: exact for few or few values, else normal; 1 if none differs."""
     x = np.asarray(d, np.float64)
     x = x[np.abs(x) > _ZERO]
     if not x.size:

@@ -24,10 +24,7 @@ class Variance(NamedTuple):
 
 
 def variance_components(values: ArrayLike, starts: ArrayLike, counts: ArrayLike) -> Variance | None:
-    """Shrout & Fleiss (1979) ICC(1,1), with k0 rows a task for unequal counts (Donner 1986).
-
-    None below two tasks, when no task has two rows, or when a reward is no number.
-    """
+    """Shrout & Fleiss (1979) ICC(1,1), k0 rows a task if unequal (Donner 1986); None below two tasks, without repeats or with nan."""
     first, k = np.asarray(starts, np.int64), np.asarray(counts, np.int64)
     first, k = first[k > 0], k[k > 0]
     n_tasks, n_rows = k.size, int(k.sum())
