@@ -187,8 +187,7 @@ class Pairs:
         simulated user it does not.
         """
         return {
-            name: field
-            for name, field in self.fields.items()
+            name: field for name, field in self.fields.items()
             if group_of(name) and name not in WEAK_IDS and (name != PROMPT or self._prompt_holds_still())
         }
 
@@ -226,8 +225,7 @@ class Pairs:
     def changed_tasks(self) -> tuple[Bools, tuple[str, ...]]:
         """The pairs that are clearly not one and the same task, and the fields that say so."""
         names = self._unlike_altogether() or [
-            name
-            for name, field in self.fields.items()
+            name for name, field in self.fields.items()
             if field.differs.any() and not field.is_everywhere and (name in self.certain or self._has_company(name))
         ]
         changed = np.zeros(len(self.codes_a), bool)

@@ -79,8 +79,7 @@ def flips(pair: Paired, most: int = 50) -> tuple[Flip, ...]:
             p_better=None if p is None else float(p[i]),
             p_class_change=None if buckets is None else float(buckets[2][i]),
             classes=("", "") if buckets is None else (BUCKETS[buckets[0][i]], BUCKETS[buckets[1][i]]),
-        )
-        for i in listed
+        ) for i in listed
     )
 
 

@@ -100,9 +100,6 @@ def _of_derived(limit: Limit, entry: Derived) -> Measured:
     return Measured(before, after, after, entry.change, low, high, bound, False, None, entry.n, entry.unit)
 
 
-# ---- From the rows --------------------------------------------------------------------------------
-
-
 def _of_query(limit: Limit, query: str, pair: Paired, evidence: Evidence) -> Measured | str:
     """A query of the policy over the common tasks in which both runs have such rollouts."""
     assert evidence.by_task is not None

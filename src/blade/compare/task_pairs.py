@@ -157,9 +157,6 @@ def reach(pair: Paired) -> float:
     return max(float(x.max()) for x in scores) - min(float(x.min()) for x in scores)
 
 
-# ---- All tasks of both runs ------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class TaskSets:
     """The tasks of two runs that have a counted row, as codes of each run, and the mean score of each."""
@@ -241,4 +238,3 @@ def spread(sets: TaskSets, cells: tuple[Ints, Ints], n_cells: int, step: float) 
     products = summed(both, away[0][:n] * away[1][:n], n_cells * n_cells)
     shared = np.bincount(both, minlength=n_cells * n_cells)
     return Spread(sums, squares, products.reshape(square), sizes, shared.reshape(square), step)
-

@@ -58,7 +58,7 @@ def conclude(diagnosis: Diagnosis, index: Sequence[int], opener: Opener, judgeme
         ),
         groups=groups,
         unexplained=model.Unexplained(people.run, _points(people, rest), int(rest.sum()), select(people, rest)),
-        slices=tuple(_slice(people, piece) for piece in _without_twins(diagnosis.slices)),
+        slices=_slices(people, diagnosis.slices),
         attributions=tuple(attributions),
         losses=_losses(people, modes),
         run_causes=_run_causes(people, diagnosis, groups),
@@ -100,21 +100,17 @@ def select(people: Population, rows: Mask) -> str:
     return f"select run, task, repeat, row from rollouts where run = '{name}' and {condition}"
 
 
-def _without_twins(pieces: Sequence[kinds.Slice]) -> list[kinds.Slice]:
-    """Of slices of nearly the same rows under two names the first."""
-    remainder: list[kinds.Slice] = []
+def _slices(people: Population, pieces: Sequence[kinds.Slice]) -> tuple[model.Slice, ...]:
+    """Kinds of task with their rate over tasks and that of all others; of nearly the same rows under two names the first."""
+    result: list[tuple[kinds.Slice, model.Slice]] = []
     for piece in pieces:
-        alike = (other.rows for other in remainder if other.n_tasks == piece.n_tasks)
+        alike = (other.rows for other, _ in result if other.n_tasks == piece.n_tasks)
         if all((piece.rows & rows).sum() < TWIN * (piece.rows | rows).sum() for rows in alike):
-            remainder.append(piece)
-    return remainder
-
-
-def _slice(people: Population, piece: kinds.Slice) -> model.Slice:
-    """A kind of task with its rate over tasks, and that of all others."""
-    inside, rest = (people.rates(rows) for rows in (piece.rows, ~piece.rows))
-    low, high, _ = stats.mean_interval(inside, 0.0, 1.0) or (None, None, None)
-    return model.Slice(people.run, piece.field, piece.value, len(inside), float(inside.mean()), low, high, float(rest.mean()), piece.p)
+            inside, rest = (people.rates(rows) for rows in (piece.rows, ~piece.rows))
+            low, high, _ = stats.mean_interval(inside, 0.0, 1.0) or (None, None, None)
+            rates = len(inside), float(inside.mean()), low, high, float(rest.mean())
+            result.append((piece, model.Slice(people.run, piece.field, piece.value, *rates, piece.p)))
+    return tuple(entry for _, entry in result)
 
 
 def _points(people: Population, rows: Mask) -> float:

@@ -41,9 +41,7 @@ def measures(run: str, rollouts: Rollouts, coverage: Coverage, scoring: Scoring)
 
 def oracle(scoring: Scoring) -> float | None:
     """The score if the best repeat of every task were taken."""
-    if not scoring.n.size:
-        return None
-    return float(np.maximum.reduceat(scoring.row_score, scoring.starts).mean())
+    return float(np.maximum.reduceat(scoring.row_score, scoring.starts).mean()) if scoring.n.size else None
 
 
 def ks_up_to(most: int, dense: int = DENSE_K) -> list[int]:

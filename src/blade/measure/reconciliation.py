@@ -51,8 +51,7 @@ def compared(
     choices, counts = list(_row_choices(rollouts, scoring)), _counts(rollouts, coverage, scoring)
     for number in reported:
         ours, why = (
-            _explained_count(number, counts[number.name], coverage)
-            if number.name in counts
+            _explained_count(number, counts[number.name], coverage) if number.name in counts
             else _explained(number, rollouts, scoring, choices)
         )
         if why == UNEXPLAINED and (gone := coverage.identical_duplicates + coverage.superseded):

@@ -436,9 +436,6 @@ def _scatter_caption(points: Scatter, is_rate: bool) -> str:
     return f"{text}Grey band: what noise alone gives in at least 95 of 100 cases ({how})."
 
 
-# ---- Of a pair: buckets before and after ---------------------------------------------------------
-
-
 def transitions_chart(report: Report, comparison: Comparison) -> Chart | None:
     """Tasks by bucket before and after, nine cells: the more tasks, the stronger the colour."""
     if not comparison.transitions:

@@ -152,9 +152,6 @@ def _typed(commands: list[tuple[str, str]]) -> list[str]:
     return [line for line in dict.fromkeys(line for line, _ in commands) if len(line) <= COLUMNS - INDENT - 3]
 
 
-# ---- Beside the pairs ----------------------------------------------------------------------------
-
-
 def _series(report: Report) -> list[Row]:
     series = report.series
     if series is None:
@@ -191,9 +188,6 @@ def _ending(report: Report) -> list[Row]:
     n = number_format.count(report.skipped_total, "line or file", "lines or files")
     skipped = [Row("Skipped", f"{n} that could not be read", 1)] if report.skipped_total else []
     return [*_gate(report), *_series(report), *skipped]
-
-
-# ---- Several candidates --------------------------------------------------------------------------
 
 
 def _several(report: Report) -> tuple[str, list[Row]]:

@@ -285,8 +285,7 @@ def _transitions(comparison: Comparison, figures: tuple[Figure, ...]) -> list[Bl
             f"{before} in the baseline",
             *(line("{} ({})", total("n", before, after), total("sure", before, after)) for after in BUCKET_ORDER),
             total("n", before),
-        )
-        for before in BUCKET_ORDER
+        ) for before in BUCKET_ORDER
     ]
     header = "|".join(("Tasks", *(f"{after} in the candidate" for after in BUCKET_ORDER), "All"))
     return [

@@ -78,9 +78,6 @@ def named(figures: tuple[Figure, ...], name: str, run: str | None) -> list[Block
     return [figure for figure in figures if figure.name == name and figure.run == run]
 
 
-# ---- Lines as plain text -------------------------------------------------------------------------
-
-
 def plain(line: Line, tick: str = "") -> str:
     """A line as a reader sees it without styles; `tick` stands around names taken from elsewhere."""
     return "".join(_plain(span, tick) for span in line)

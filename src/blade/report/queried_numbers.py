@@ -18,8 +18,7 @@ LONGEST = 300  # characters of the keys by which an entry is named; beyond, its 
 
 # List of a report -> the attributes that tell its entries apart.
 KEYS: dict[str, list[str]] = {
-    name: keys.split()
-    for name, keys in {
+    name: keys.split() for name, keys in {
         "runs": "name", "measures": "run name k slice", "tasks": "run task", "health": "run flag task", "funnels": "run",
         "slices": "run field value", "compared": "run file name", "losses": "run cause mode", "trust": "run level text",
         "groups": "run id", "unexplained": "run", "attributions": "run task", "run_causes": "run cause mode",

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from blade.model import Floats, Ints
+from blade.model import Floats
 
 
 class Variance(NamedTuple):
@@ -30,7 +30,10 @@ def variance_components(values: ArrayLike, starts: ArrayLike, counts: ArrayLike)
     n_tasks, n_rows = k.size, int(k.sum())
     if n_tasks < 2 or n_rows == n_tasks:
         return None
-    task, x = _by_task(np.asarray(values, np.float64), first, k)
+    # the task of every row, and its reward less the first one, so that equal rewards give exact zeros
+    task = np.repeat(np.arange(n_tasks), k)
+    x = np.asarray(values, np.float64)[np.arange(n_rows) + (first - np.cumsum(k) + k)[task]]
+    x = x - x[0]
     if not np.isfinite(x).all():
         return None
     means = np.bincount(task, x, minlength=n_tasks) / k
@@ -42,14 +45,6 @@ def variance_components(values: ArrayLike, starts: ArrayLike, counts: ArrayLike)
     # without any spread the rows may as well be copies of each other: count tasks, not rows
     deff = 1 + (k0 - 1) * (1.0 if icc is None else max(0.0, icc))
     return Variance(max(0.0, (msb - msw) / k0), msw, icc, deff, n_rows / deff)
-
-
-def _by_task(values: Floats, starts: Ints, counts: Ints) -> tuple[Ints, Floats]:
-    """The task of every row, and its reward less the first one, so that equal rewards give exact zeros."""
-    task = np.repeat(np.arange(counts.size), counts)
-    before = np.cumsum(counts) - counts
-    x = values[np.arange(task.size) + (starts - before)[task]]
-    return task, x - x[0]
 
 
 _REACH = NormalDist().inv_cdf(0.975) + NormalDist().inv_cdf(0.8)  # 5 % two-sided, 80 % power

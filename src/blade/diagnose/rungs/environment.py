@@ -232,9 +232,6 @@ def _prefixed(row: RowEvidence) -> Iterator[tuple[int, Act]]:
         prefix = hash((prefix, act.key))
 
 
-# ---- Where rollouts ran ------------------------------------------------------------------------------
-
-
 # Names of what a harness assigns to a rollout; that rollouts pass less often there is what decides.
 _PLACE = re.compile(
     r"node|worker|host|shard|region|machine|gpu|server|replica|zone|pool|runner|endpoint|instance|cluster|box|pod|container|executor|device",
