@@ -12,7 +12,7 @@ from blade.diagnose.groups import Group, group
 from blade.diagnose.population import Ints, Mask, Population
 from blade.model import Gain
 from blade.stats.intervals import Z95, special, t_quantile
-from blade.stats.significance import hypergeometric_tail
+from blade.stats.paired_changes import hypergeometric_tail
 
 PURE, PURE_SHARE = 0.99, 0.15
 IMPURE, IMPURE_WITHIN = 0.7, 0.3  # least purity of a group: between tasks, and where the same tasks pass without the fact
