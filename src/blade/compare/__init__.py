@@ -62,8 +62,7 @@ def _compared(a: Side, b: Side, margin: float) -> tuple[Comparison, Paired | Non
         a.run, b.run, b.score_name, score_a, score_b, None, None, None, None, alignment, None, None, margin,
         None, config_diff=diff,
     )  # fmt: skip
-    why = _refusal(a, b, alignment)
-    if why is not None:
+    if (why := _refusal(a, b, alignment)) is not None:
         return replace(empty, refused=why), None
     pair = paired(a, b, alignment)
     judged = judgement(pair, margin)

@@ -193,11 +193,9 @@ class Pairs:
 
     def _prompt_holds_still(self) -> bool:
         """Has either run enough tasks whose repeats all show one prompt."""
-        for side, codes in ((self.a, self.codes_a), (self.b, self.codes_b)):
-            still = int(((counts(side)[codes] > 1) & (side.fingerprints[PROMPT][codes] != 0)).sum())
-            if still and still >= min(_REPEATED, len(codes)):
-                return True
-        return False
+        runs, least = ((self.a, self.codes_a), (self.b, self.codes_b)), max(1, min(_REPEATED, len(self.codes_a)))
+        still = ((counts(side)[codes] > 1) & (side.fingerprints[PROMPT][codes] != 0) for side, codes in runs)
+        return any(int(tasks.sum()) >= least for tasks in still)
 
     def supporters(self, *groups: str) -> list[str]:
         """The fields of the tasks, of all groups or of these, that agree with the pairing, ids first."""

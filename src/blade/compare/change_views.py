@@ -422,10 +422,6 @@ def _rows(side: Side, common: Ints, term: Term) -> Ints:
 def _beside(side: Side, rows: Ints, term: Term) -> tuple[str, ...]:
     if rows.size < MANY or term.side != "model":
         return ()
-    also = []
-    for name, others in side.behaviours.items():
-        n = int(np.isin(rows, others).sum())
-        if name != term.term and n >= MOST * rows.size:
-            also.append((-n, name))
-    words = f"of its {rows.size} failing rollouts in {side.run} also show"
-    return tuple(f"{-n} {words}: {name}" for n, name in sorted(also)[:2])
+    counts = ((int(np.isin(rows, others).sum()), name) for name, others in side.behaviours.items() if name != term.term)
+    also = sorted((-n, name) for n, name in counts if n >= MOST * rows.size)
+    return tuple(f"{-n} of its {rows.size} failing rollouts in {side.run} also show: {name}" for n, name in also[:2])

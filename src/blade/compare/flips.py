@@ -33,8 +33,7 @@ _CELLS = 1_000_000  # held at once
 
 def transitions(pair: Paired) -> tuple[Transition, ...]:
     """Common tasks by their bucket in each run, all nine ways, and how sure posteriors are of that; nothing without a pass rate."""
-    buckets = _buckets(pair)
-    if buckets is None:
+    if (buckets := _buckets(pair)) is None:
         return ()
     before, after, p_change = buckets
     cell = before * 3 + after
@@ -46,8 +45,7 @@ def transitions(pair: Paired) -> tuple[Transition, ...]:
 
 def _buckets(pair: Paired) -> tuple[Ints, Ints, Floats] | None:
     """By counts the bucket of each task in either run, and the posterior probability that the true one changed."""
-    passing = passes(pair)
-    if passing is None:
+    if (passing := passes(pair)) is None:
         return None
     (n_a, c_a), (n_b, c_b) = (pair.n_a, passing[0]), (pair.n_b, passing[1])
     prior_a, prior_b = stats.fit_beta_binomial(n_a, c_a), stats.fit_beta_binomial(n_b, c_b)

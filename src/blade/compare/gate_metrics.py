@@ -127,8 +127,7 @@ def _is_unmet(query: str, before: Mapping[str, float], after: Mapping[str, float
 
 def _of_tries(limit: Limit, pair: Paired, k: int) -> Measured | str:
     """pass@k or pass^k for a k that the comparison does not tell."""
-    passing = passes(pair)
-    if passing is None:
+    if (passing := passes(pair)) is None:
         return "no threshold says what passes"
     enough = np.minimum(pair.n_a, pair.n_b) >= k
     if not enough.any():

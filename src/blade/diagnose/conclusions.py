@@ -48,7 +48,12 @@ class Concluded(msgspec.Struct, frozen=True):
 def conclude(diagnosis: Diagnosis, index: Sequence[int], opener: Opener, judgements: Judged) -> Concluded:
     """Everything in the nouns of a report; `index` is the task of each row as the file numbers it."""
     people, rest, task = diagnosis.people, diagnosis.unexplained, np.asarray(index)
-    _reconcile(diagnosis.groups)
+    # too many and too few calls of one tool have one fix: it is one finding about choosing it
+    for many in (result for result in diagnosis.groups if result.name.startswith("calls `")):
+        few = [result for result in diagnosis.groups if f"never calls `{many.tool}`" in result.name]
+        n_many, n_few = int(many.rows.sum()), int(sum(result.rows.sum() for result in few))
+        for result in (many, *few) if few else ():
+            result.fix = sentence("conclusions.choosing", tool=many.tool, many=n_many, few=n_few)
     groups = tuple(_group(people, task, result, number, opener) for number, result in enumerate(diagnosis.groups, 1))
     attributions, modes = _attributions(diagnosis, task, groups, opener, judgements)
     return Concluded(
@@ -70,15 +75,6 @@ def conclude(diagnosis: Diagnosis, index: Sequence[int], opener: Opener, judgeme
             for i in np.flatnonzero(result.rows)
         },
     )
-
-
-def _reconcile(groups: Sequence[Group]) -> None:
-    """Give groups that blame too many and too few calls of one tool the same fix: it is one finding about choosing it."""
-    for many in groups:
-        few = [group for group in groups if f"never calls `{many.tool}`" in group.name] if many.name.startswith("calls `") else []
-        n_many, n_few = int(many.rows.sum()), int(sum(group.rows.sum() for group in few))
-        for group in (many, *few) if few else ():
-            group.fix = sentence("conclusions.choosing", tool=many.tool, many=n_many, few=n_few)
 
 
 def _blamed(result: Group, row: RowEvidence) -> int | None:

@@ -14,8 +14,7 @@ from blade.model import Call, Episode, TaskTraces
 
 _FIELDS = ("extracted_answer", "predicted_answer", "parsed_option", "predicted_value", "model_patch_sha256")
 
-# ---- What counts as prose -------------------------------------------------------------------------
-
+# What counts as prose:
 FEWEST, MOST = 5, 150  # words: below it is a value, above a work of its own
 LONGEST = 20 * MOST  # characters
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")

@@ -92,8 +92,7 @@ def _groups(column: Column, scoring: Scoring) -> Groups | None:
     # how many values there are, roughly: enough to turn ids and free text away early
     if np.count_nonzero(texts) + np.unique(number[~np.isnan(number)]).size > MAX_VALUES:
         return None
-    result = _row_values(column, scoring.rows)
-    if result is None:
+    if (result := _row_values(column, scoring.rows)) is None:
         return None
     value, labels = result
     # Rows that broke off early may lack the field; the other repeats still tell.

@@ -398,8 +398,7 @@ def _gathered(spots: Spots) -> Spots:
 
 def scatter_chart(report: Report, comparison: Comparison) -> Chart | None:
     """Each task's rate in both runs, larger where more tasks share it, over the band of noise."""
-    points = scatter(report, comparison)
-    if points is None:
+    if (points := scatter(report, comparison)) is None:
         return None
     is_rate = say.is_rate(comparison.score_name)
     score = "pass rate" if is_rate else "mean reward"
@@ -477,8 +476,7 @@ def series_chart(report: Report) -> Chart | None:
 
 def front_chart(report: Report) -> Chart | None:
     """The score of each run against what its rollouts cost, in dollars or else in output tokens."""
-    matrix = report.matrix
-    if matrix is None:
+    if (matrix := report.matrix) is None:
         return None
     axis, by_cost = _axis(say.report_score_name(report)), sum(run.cost is not None for run in matrix.placed) >= 2
     what = "cost of a rollout (USD, mean)" if by_cost else "output tokens of a rollout (mean)"

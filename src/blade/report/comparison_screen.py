@@ -153,8 +153,7 @@ def _typed(commands: list[tuple[str, str]]) -> list[str]:
 
 
 def _series(report: Report) -> list[Row]:
-    series = report.series
-    if series is None:
+    if (series := report.series) is None:
         return []
     unknown = short(single_rollouts(series, report))
     learned, forgotten = series.n_learned or len(series.learned), series.n_forgotten or len(series.forgotten)
@@ -165,8 +164,7 @@ def _series(report: Report) -> list[Row]:
 
 def _gate(report: Report) -> list[Row]:
     """The verdict of the policy and every check that stands in its way, failures first."""
-    gate = report.gate
-    if gate is None:
+    if (gate := report.gate) is None:
         return []
     unmet = [check for check in gate.checks if check.verdict != "PASS" and not check.waived]
     unmet.sort(key=lambda check: verdicts.gate_rank(check.verdict))

@@ -312,8 +312,7 @@ def _line(run: Facts) -> list[str]:
 
 def _matrix(report: Report) -> list[str]:
     """What the runs together say of their tasks."""
-    matrix = report.task_matrix
-    if matrix is None:
+    if (matrix := report.task_matrix) is None:
         return []
     passed = f"{len(matrix.never_passed):,} passed by no run, {len(matrix.passed_by_one):,} by one run only."
     texts = [f"{len(matrix.tasks):,} tasks in common: {passed}"]
