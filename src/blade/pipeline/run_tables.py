@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from msgspec.structs import replace
 
 from blade import measure
@@ -94,7 +95,16 @@ def _files_in(
     if not path.exists():
         if len(entry.run.rollouts.task) > 50_000:
             watcher.notice(f"making the tables of {entry.name}")
-        write_tables(path, entry, threshold)
+        scoring = scoring_of(entry, threshold)
+        judged = _judged(entry, scoring)
+        laid = laid_out(entry.run, judged)
+        with database.writing(path) as writer:
+            writer.add("rollouts", laid.rollouts)
+            writer.add("tasks", tasks(entry.run, judged, laid.gold))
+            writer.add("runs", _run_columns(entry, scoring))
+            writer.add("fields", _field_columns(laid.fields))
+            writer.add("checks", laid.checks)
+            writer.add("answers", laid.answers)
         cache.trim()
     return Files(entry.name, str(path), *([_traces(folder, key, entry, watcher)] if with_traces else []))
 
@@ -105,23 +115,7 @@ def _key(entry: Loaded, threshold: float | None) -> str:
     return cache.key(entry.stamps, entry.name, entry.run.agent or "", str(threshold), str(len(entry.run.rollouts.task)), *lines)
 
 
-def write_tables(path: Path, entry: Loaded, threshold: float | None) -> None:
-    """The tables that need no trace, into a file."""
-    scoring = scoring_of(entry, threshold)
-    judged = _judged(entry, scoring)
-    laid = laid_out(entry.run, judged)
-    with database.writing(path) as writer:
-        writer.add("rollouts", laid.rollouts)
-        writer.add("tasks", tasks(entry.run, judged, laid.gold))
-        writer.add("runs", _run_columns(entry, scoring))
-        writer.add("fields", _field_columns(laid.fields))
-        writer.add("checks", laid.checks)
-        writer.add("answers", laid.answers)
-
-
 def _judged(entry: Loaded, scoring: measure.Scoring) -> Judged:
-    import numpy as np
-
     n = len(entry.run.rollouts.task)
     passed, score = np.zeros(n, bool), np.zeros(n)
     passed[scoring.rows], score[scoring.rows] = scoring.row_passed, scoring.row_score
@@ -130,8 +124,6 @@ def _judged(entry: Loaded, scoring: measure.Scoring) -> Judged:
 
 
 def _run_columns(entry: Loaded, scoring: measure.Scoring) -> Columns:
-    import numpy as np
-
     coverage, rollouts = entry.run.coverage, entry.run.rollouts
     counts = (
         "expected", "scored", "failed", "masked", "lost", "duplicates", "identical_duplicates", "superseded",
@@ -151,8 +143,6 @@ def _run_columns(entry: Loaded, scoring: measure.Scoring) -> Columns:
 
 
 def _field_columns(fields: Sequence[Any]) -> Columns:
-    import numpy as np
-
     kinds = {"presence": np.int64, "distinct": np.int64, "is_cut": bool}
     names = ("path", "column", "role", "type", "presence", "distinct", "example", "is_cut")
     return {name: np.array([getattr(field, name) for field in fields], kinds.get(name, object)) for name in names}
@@ -168,7 +158,10 @@ def _traces(folder: Path, key: str, entry: Loaded, watcher: store.Watcher) -> tu
         watcher.start(f"reading the traces of {entry.name}", len(missing), "parts")
 
         def work(part: int) -> bytes:
-            _write_traces(paths[part], entry, range(part, n, n_parts))
+            with database.writing(paths[part]) as writer:
+                for batch in trace_tables.batches(entry.run, range(part, n, n_parts), entry.benchmark.tools):
+                    for table, columns in batch.items():
+                        writer.add(table, columns)
             return b"ok"
 
         done = workers.streamed(work, missing, n_parts) if n_parts > 1 else ((part, None) for part in missing)
@@ -177,10 +170,3 @@ def _traces(folder: Path, key: str, entry: Loaded, watcher: store.Watcher) -> tu
                 work(part)
             watcher.advance(1)
     return tuple(map(str, paths))
-
-
-def _write_traces(path: Path, entry: Loaded, positions: range) -> None:
-    with database.writing(path) as writer:
-        for batch in trace_tables.batches(entry.run, positions, entry.benchmark.tools):
-            for table, columns in batch.items():
-                writer.add(table, columns)

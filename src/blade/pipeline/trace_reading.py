@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
+import numpy as np
 
 from blade import diagnose, events, measure
 from blade.agent import judgements
@@ -78,8 +79,6 @@ class Walker:
 
     def spans(self) -> list[Span]:
         """The rows of each task."""
-        import numpy as np
-
         task = self._judged.task
         if not task.size:
             return []
@@ -282,8 +281,6 @@ def _seen(task: TaskTraces) -> TaskEvidence:
 
 def judged_of(entry: Loaded, scoring: measure.Scoring) -> Judged:
     """The rows that count."""
-    import numpy as np
-
     rollouts, rows = entry.run.rollouts, scoring.rows
     return Judged(
         run=entry.name, task_keys=rollouts.task_keys, rows=rows, task=rollouts.task[rows].astype(np.int64),
@@ -294,8 +291,6 @@ def judged_of(entry: Loaded, scoring: measure.Scoring) -> Judged:
 
 def population(read: Read) -> diagnose.Population:
     """The evidence of a run with what became of its rows."""
-    import numpy as np
-
     judged, bounded = read.judged, read.scoring.is_bounded
     passed = judged.passed.copy() if judged.judged else judged.score >= WHOLE
     _, place, size = np.unique(judged.task, return_inverse=True, return_counts=True)
