@@ -8,6 +8,7 @@ import click
 
 from blade.cli import options
 from blade.cli.output import Progress, exit_failed, print_times, put, refuse_foreign, wrote
+from blade.cli.sanitize import redacted
 from blade.errors import UsageError
 from blade.hostile import command_line, line
 
@@ -70,8 +71,6 @@ def compare(
         if folder is not None or as_json:
             report = pipeline.with_digests(report)
         if redact:
-            from blade.cli.sanitize import redacted
-
             report = redacted(report, loaded)
     further = {"gate.md": markdown(report.gate, report.made_by["command"])} if report.gate is not None else {}
     written = put(lambda: write(report, folder, True, further, force=force), folder) if folder else []

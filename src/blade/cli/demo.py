@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -159,8 +160,6 @@ def _compared(root: Path, force: bool) -> Report:
 
 def _faults(script: str, group_of: Groups) -> dict[str, dict[str, Any]]:
     """For each fault that the script planted: its rollouts, the points that it costs, and the groups that hold them."""
-    from collections import Counter
-
     from blade_eval.models.scripted_model import NONE, truth
     from blade_eval.verifiers.workplace_assistant.quests import quests
 

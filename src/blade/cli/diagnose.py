@@ -18,8 +18,10 @@ from blade.cli.output import (
     write_text,
     wrote,
 )
+from blade.cli.sanitize import redacted
 from blade.errors import UsageError
 from blade.hostile import command_line
+from blade.targets import refuse_taken
 
 
 @click.command(short_help="Which tasks failed, why, and what to fix first.")
@@ -72,8 +74,6 @@ def diagnose(
         if folder is not None or as_json:
             report = pipeline.with_digests(report)
         if redact:
-            from blade.cli.sanitize import redacted
-
             report = redacted(report, loaded)
     written = put(lambda: write(report, folder, force=force), folder) if folder else []
     if as_json:
@@ -127,7 +127,6 @@ def draft(runs: tuple[str, ...], output: str, pass_threshold: float | None, reda
 
     from blade import pipeline
     from blade.report.draft_report import draft as drafted
-    from blade.targets import refuse_taken
 
     path = Path(output)
     if output == "-":
@@ -140,8 +139,6 @@ def draft(runs: tuple[str, ...], output: str, pass_threshold: float | None, reda
         report = replace(session.report, made_by={**session.report.made_by, "command": command})
         report = pipeline.with_digests(report)
         if redact:
-            from blade.cli.sanitize import redacted
-
             report = redacted(report, session.loaded)
     refuse_sources(path, session.loaded)
     write_text(path, drafted(report, runs))

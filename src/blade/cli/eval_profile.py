@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +17,6 @@ from blade.errors import UsageError
 from blade.hostile import line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from blade_eval.aggregate.shards import Merged, Whole
     from blade_eval.config import Resolved
     from blade_eval.environment import Environment
@@ -227,8 +227,6 @@ def aggregate(
 
 def _environments(flags: dict[str, Any], overrides: tuple[str, ...]) -> Environments | None:
     """The environments of a configuration, if one is named; that it has no model is no error."""
-    from dataclasses import replace
-
     from blade_eval.config import insist, resolved
 
     wish = env.asked(flags, overrides)

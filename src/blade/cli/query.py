@@ -15,6 +15,7 @@ import click
 
 from blade.cli.options import MAPPING, THRESHOLD, force_option, json_option
 from blade.cli.output import Progress, cannot_write, refuse_existing, refuse_sources
+from blade.cli.sanitize import redactor
 from blade.errors import NothingToRead, UsageError
 from blade.hostile import line, lines
 
@@ -299,8 +300,6 @@ def _refuse_respelt(question: str) -> None:
 def redacted(outcome: Outcome, loaded: Sequence[Any]) -> Outcome:
     """The answer with placeholders for what looks private."""
     import msgspec
-
-    from blade.cli.sanitize import redactor
 
     own = redactor(loaded)
     if outcome.columns is not None:
