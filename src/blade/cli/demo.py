@@ -48,7 +48,13 @@ def demo(output: str, as_json: bool, force: bool, opens: bool) -> None:
     for script in SCRIPTS:
         refuse_foreign(root / f"report_{script}", force)
     refuse_foreign(root / "compare", force, is_comparison=True)
-    _refuse_others(root, force)
+    from blade_eval.runner.run_files import beside, read_manifest
+
+    if not force and root.is_dir() and any(root.iterdir()):  # over nothing but an earlier demo, known by its manifests
+        result = read_manifest(beside(_rollouts(root, SCRIPTS[0])).manifest) or {}
+        if result.get("command", [])[:2] != ["blade", "demo"]:
+            hint = "name another folder with -o, or add --force"
+            raise UsageError(f"{root} holds files that are not of the demo", hint, "output-not-empty")
     say = (lambda _: None) if as_json else click.echo  # with --json nothing but JSON goes to standard output
     say(f"Two scripted models in an invented office, {REPEATS} repeats: no language model is asked.\n")
     _evaluate(root, say)
@@ -62,18 +68,6 @@ def demo(output: str, as_json: bool, force: bool, opens: bool) -> None:
         import webbrowser
 
         webbrowser.open((root / "report_hasty" / "report.html").resolve().as_uri())
-
-
-def _refuse_others(root: Path, force: bool) -> None:
-    """Write over nothing but an earlier demo, known by its manifests."""
-    from blade_eval.runner.run_files import beside, read_manifest
-
-    if force or not root.is_dir() or not any(root.iterdir()):
-        return
-    result = read_manifest(beside(_rollouts(root, SCRIPTS[0])).manifest) or {}
-    if result.get("command", [])[:2] != ["blade", "demo"]:
-        hint = "name another folder with -o, or add --force"
-        raise UsageError(f"{root} holds files that are not of the demo", hint, "output-not-empty")
 
 
 def _evaluate(root: Path, say: Callable[[str], None]) -> None:

@@ -160,20 +160,12 @@ def _with_reading(page: Report, read: Reading) -> Report:
         for flag in flags if flag.level is not Level.INFO and flag.flag in TRUSTED
     ]  # fmt: skip
     return replace(
-        page,
-        health=read.health,
-        trust=(*conclusion.trust, *counted),
-        groups=conclusion.groups,
-        slices=conclusion.slices,
-        unexplained=(conclusion.unexplained,),
-        losses=conclusion.losses if bounded else (),
-        attributions=conclusion.attributions if bounded else (),
-        run_causes=conclusion.run_causes,
-        recommendations=conclusion.recommendations,
+        page, health=read.health, trust=(*conclusion.trust, *counted), groups=conclusion.groups,
+        slices=conclusion.slices, unexplained=(conclusion.unexplained,), run_causes=conclusion.run_causes,
+        losses=conclusion.losses if bounded else (), attributions=conclusion.attributions if bounded else (),
+        recommendations=conclusion.recommendations, agreements=read.agreements, gaps=(*page.gaps, *read.gaps),
         judgements={read.judged.run: read.judgements} if read.judgements else {},
-        agreements=read.agreements,
-        gaps=(*page.gaps, *read.gaps),
-    )
+    )  # fmt: skip
 
 
 def measured(entry: Loaded, scoring: measure.Scoring) -> Report:
