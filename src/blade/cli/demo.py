@@ -108,14 +108,11 @@ def ordered(tasks: Path, rollouts: Path, script: str) -> Order:
     )
     script_override = f"++policy_model.responses_api_models.scripted_model.script={script}"
     return Order(
-        output=rollouts,
+        output=rollouts, input=tasks.resolve(), force=True, command=("blade", "demo"),
         asked=Asked(paths=configs, overrides=(script_override,), environ={}, folder=tasks.parent),
-        input=tasks.resolve(),
         wanted=Wanted(repeats=REPEATS, agent="workplace_assistant_simple_agent"),
         concurrency=1,  # rollouts in the order of the tasks: the same bytes each time
-        force=True,
-        command=("blade", "demo"),
-    )
+    )  # fmt: skip
 
 
 def _diagnosed(root: Path, script: str, force: bool) -> tuple[Report, Groups]:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from blade.cli.options import json_option
 from blade.errors import UsageError
-
-if TYPE_CHECKING:
-    from blade.diagnose.ladder import Rule
 
 COLUMNS = 100
 INDENT = 12
@@ -28,23 +25,18 @@ def detectors(name: str | None, as_json: bool) -> None:
     Every lost point goes to the first question that proves itself for its row. NAME is a question such as
     verifier.
     """
-    from blade.diagnose.ladder import RULES
+    import msgspec
 
-    entries = [_entry(rule) for rule in RULES]
+    from blade.diagnose.ladder import RULES
+    from blade.pipeline.report_pages import card
+
+    measured = (card() or {}).get("rungs", {})
+    entries = [{**msgspec.structs.asdict(rule), "accuracy": measured.get(rule.name)} for rule in RULES]
     if name is None:
         click.echo(json.dumps({"rungs": entries}, indent=2) if as_json else "\n\n".join(map(_text, entries)))
         return
     chosen = _chosen(name, entries)
     click.echo(json.dumps(chosen, indent=2) if as_json else _text(chosen))
-
-
-def _entry(rule: Rule) -> dict[str, Any]:
-    import msgspec
-
-    from blade.pipeline.report_pages import card
-
-    measured = (card() or {}).get("rungs", {})
-    return {**msgspec.structs.asdict(rule), "accuracy": measured.get(rule.name)}
 
 
 def _chosen(name: str, entries: list[dict[str, Any]]) -> dict[str, Any]:

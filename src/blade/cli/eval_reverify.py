@@ -79,7 +79,13 @@ def reverify(overrides: tuple[str, ...], **flags: Any) -> None:
     for text in done.notices:
         notice(text)
     if flags["as_json"]:
-        click.echo(json.dumps(_json(done), indent=2, ensure_ascii=False))
+        document = {
+            "rollouts": str(done.places.rollouts), "failures": str(done.places.failures),
+            "aggregate_metrics": None if done.aggregate is None else str(done.aggregate), "judged": done.n_judged,
+            "masked": done.n_masked, "failed": done.n_failed, "taken_over": done.n_copied,
+            "there_before": done.n_before, "verdicts": done.changes.as_json(),
+        }  # fmt: skip
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:
         _tell(done)
     if done.n_failed and not (done.n_judged or done.n_copied or done.n_before):
@@ -161,12 +167,3 @@ def _told(alike: Sequence[Change]) -> str:
 
 def _number(value: float | None) -> str:
     return "none" if value is None else f"{value:g}"
-
-
-def _json(done: Done) -> dict[str, Any]:
-    return {
-        "rollouts": str(done.places.rollouts), "failures": str(done.places.failures),
-        "aggregate_metrics": None if done.aggregate is None else str(done.aggregate), "judged": done.n_judged,
-        "masked": done.n_masked, "failed": done.n_failed, "taken_over": done.n_copied, "there_before": done.n_before,
-        "verdicts": done.changes.as_json(),
-    }  # fmt: skip

@@ -155,7 +155,11 @@ def as_document(question: str, outcome: Outcome) -> Any:
     if outcome.columns is not None:
         return [dict(zip(outcome.columns, row, strict=True)) for row in outcome.rows]
     head: dict[str, Any] = {"schema": "blade.query/1", "query": question, "notes": list(outcome.notes)}
-    answers = [_answer(answer) for answer in outcome.answers or ()]
+    keys = ("group", "value", "low", "high", "n", "unit", "method")
+    answers = [
+        {key: getattr(answer, key) for key in keys} | ({"tasks": list(answer.tasks)} if answer.tasks is not None else {})
+        for answer in outcome.answers or ()
+    ]
     if len(answers) == 1 and answers[0]["group"] is None:
         return {**head, **{name: value for name, value in answers[0].items() if name != "group"}}
     return {**head, "groups": answers}
@@ -168,13 +172,6 @@ def finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [finite(inner) for inner in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _answer(answer: Answer) -> dict[str, Any]:
-    known = {name: getattr(answer, name) for name in ("group", "value", "low", "high", "n", "unit", "method")}
-    if answer.tasks is not None:
-        known["tasks"] = list(answer.tasks)
-    return known
 
 
 def render(question: str, outcome: Outcome, limit: int) -> str:

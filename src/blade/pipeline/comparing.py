@@ -24,7 +24,7 @@ from blade.pipeline.run_tables import ground_of
 from blade.pipeline.stages import Clock
 from blade.query import select
 from blade.query.measures import by_task, measure_of
-from blade.query.query_ground import Ground, unknown
+from blade.query.query_ground import unknown
 from blade.tables.index import Watcher
 
 MARGIN = stage.MARGIN
@@ -160,7 +160,11 @@ def _answers(
         try:
             for run in ground.runs:
                 values[query, run] = by_task(query, run, ground.connection)
-            remarks[query] = _unknown(query, ground)
+            measure = measure_of(query)
+            sql = f"select 1 from rollouts where ({measure.where or 'true' if measure else 'true'})"
+            used = select.tables_in(select.parsed(sql, ground.connection(False)))
+            # names that no row of any run has
+            remarks[query] = "; ".join(unknown(query, ground.connection(bool(used & select.OF_TRACES))))
         except UsageError as error:
             raise _bad_query(policy.path, query, error.message, error.hint) from error
         except duckdb.Error as error:
@@ -168,14 +172,6 @@ def _answers(
             names = next((line for line in lines if line.startswith(("Did you mean", "Candidate"))), "")
             raise _bad_query(policy.path, query, first.partition("Error: ")[2] or first, names.strip()) from error
     return values, remarks
-
-
-def _unknown(query: str, ground: Ground) -> str:
-    """Names in a query that no row of any run has."""
-    measure = measure_of(query)
-    sql = f"select 1 from rollouts where ({measure.where or 'true' if measure else 'true'})"
-    used = select.tables_in(select.parsed(sql, ground.connection(False)))
-    return "; ".join(unknown(query, ground.connection(bool(used & select.OF_TRACES))))
 
 
 def _bad_query(path: str, query: str, message: str, hint: str) -> UsageError:

@@ -318,9 +318,7 @@ class _Maker:
     def of_cluster(self, cluster: Cluster) -> Question:
         run = self.session.run(self.run)
         traces = [trace for task in cluster.tasks for trace in self.session.traces(run, task)]
-        return self._question(
-            cluster.id, cluster.data if self.clean is None else self.clean.text(cluster.data), traces
-        )
+        return self._question(cluster.id, self.clean.text(cluster.data) if self.clean else cluster.data, traces)
 
     def _cleaned(self, traces: Sequence[Trace], clean: Clean) -> list[Trace]:
         names = {task.task: task.task_name for task in self.facts.tasks}

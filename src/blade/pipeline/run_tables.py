@@ -75,7 +75,9 @@ def _engine(
 
 
 def _files(entry: Loaded, threshold: float | None, with_traces: bool, watcher: store.Watcher) -> Files:
-    key = _key(entry, threshold)
+    # the tables depend on the files of a run and their lines, our code, its name, agent and rows, and the threshold
+    lines = [part.entry.source for part in entry.run.rows.parts if isinstance(part, OpenPart)]
+    key = cache.key(entry.stamps, entry.name, entry.run.agent or "", str(threshold), str(len(entry.run.rollouts.task)), *lines)
     if all(source.path != "-" for source in entry.sources):  # standard input cannot be found again
         try:
             return _files_in(cache.folder_for(Path(entry.sources[0].path)), key, entry, threshold, with_traces, watcher)
@@ -102,17 +104,14 @@ def _files_in(
             writer.add("rollouts", laid.rollouts)
             writer.add("tasks", tasks(entry.run, judged, laid.gold))
             writer.add("runs", _run_columns(entry, scoring))
-            writer.add("fields", _field_columns(laid.fields))
+            kinds = {"presence": np.int64, "distinct": np.int64, "is_cut": bool}
+            names = ("path", "column", "role", "type", "presence", "distinct", "example", "is_cut")
+            columns = {name: [getattr(each, name) for each in laid.fields] for name in names}
+            writer.add("fields", {name: np.array(column, kinds.get(name, object)) for name, column in columns.items()})
             writer.add("checks", laid.checks)
             writer.add("answers", laid.answers)
         cache.trim()
     return Files(entry.name, str(path), *([_traces(folder, key, entry, watcher)] if with_traces else []))
-
-
-def _key(entry: Loaded, threshold: float | None) -> str:
-    """What the tables of a run depend on: its files and their lines, our code, its name, agent and rows, and the threshold."""
-    lines = [part.entry.source for part in entry.run.rows.parts if isinstance(part, OpenPart)]
-    return cache.key(entry.stamps, entry.name, entry.run.agent or "", str(threshold), str(len(entry.run.rollouts.task)), *lines)
 
 
 def _judged(entry: Loaded, scoring: measure.Scoring) -> Judged:
@@ -140,12 +139,6 @@ def _run_columns(entry: Loaded, scoring: measure.Scoring) -> Columns:
     table |= {name: np.array([value]) for name, value in numbers.items()}
     table["score"] = np.ma.masked_array(np.array([scoring.score or 0.0]), [scoring.score is None])
     return table
-
-
-def _field_columns(fields: Sequence[Any]) -> Columns:
-    kinds = {"presence": np.int64, "distinct": np.int64, "is_cut": bool}
-    names = ("path", "column", "role", "type", "presence", "distinct", "example", "is_cut")
-    return {name: np.array([getattr(field, name) for field in fields], kinds.get(name, object)) for name in names}
 
 
 def _traces(folder: Path, key: str, entry: Loaded, watcher: store.Watcher) -> tuple[str, ...]:

@@ -74,8 +74,13 @@ class Walker:
         episodes = tuple(self._episode(place) for place in range(*span))
         first = episodes[0].trace
         task_input = single_rows.given(self._run, self._inputs.get(first.rollout.task))
+        gold = events.gold(first.row)  # what the task expects, from the first row that says so: some are cut short
+        for row in (*(episode.trace.row for episode in episodes[1:]), task_input):
+            if gold.answer is not None or gold.actions:
+                break
+            gold = events.gold(row)
         run, task, name = first.rollout.run, first.rollout.task, first.rollout.task_name
-        return TaskTraces(run, task, name, episodes, _gold(episodes, task_input), task_input)
+        return TaskTraces(run, task, name, episodes, gold, task_input)
 
     def spans(self) -> list[Span]:
         """The rows of each task."""
@@ -139,16 +144,6 @@ def _pieces(spans: list[Span]) -> list[tuple[Span, ...]]:
         pieces[-1].append((start, end))
         rows += end - start
     return [tuple(piece) for piece in pieces]
-
-
-def _gold(episodes: tuple[Episode, ...], task_input: Mapping[str, Any]) -> Any:
-    """What the task expects, from the first row that says so: a row cut short by an error may not."""
-    gold = events.gold(episodes[0].trace.row)
-    for row in (*(episode.trace.row for episode in episodes[1:]), task_input):
-        if gold.answer is not None or gold.actions:
-            break
-        gold = events.gold(row)
-    return gold
 
 
 # ---- Judgements held against the rows --------------------------------------------------------------
