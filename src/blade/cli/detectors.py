@@ -35,19 +35,15 @@ def detectors(name: str | None, as_json: bool) -> None:
     if name is None:
         click.echo(json.dumps({"rungs": entries}, indent=2) if as_json else "\n\n".join(map(_text, entries)))
         return
-    chosen = _chosen(name, entries)
-    click.echo(json.dumps(chosen, indent=2) if as_json else _text(chosen))
-
-
-def _chosen(name: str, entries: list[dict[str, Any]]) -> dict[str, Any]:
     by_name = {entry["name"]: entry for entry in entries}
-    if name.lower() in by_name:
-        return by_name[name.lower()]
-    from difflib import get_close_matches
+    if name.lower() not in by_name:
+        from difflib import get_close_matches
 
-    near = get_close_matches(name.lower(), by_name, 3, 0.4)
-    hint = f"did you mean {', '.join(near)}?" if near else "`blade detectors` lists them"
-    raise UsageError(f"there is no question named {name}", hint, "no-such-detector")
+        near = get_close_matches(name.lower(), by_name, 3, 0.4)
+        hint = f"did you mean {', '.join(near)}?" if near else "`blade detectors` lists them"
+        raise UsageError(f"there is no question named {name}", hint, "no-such-detector")
+    chosen = by_name[name.lower()]
+    click.echo(json.dumps(chosen, indent=2) if as_json else _text(chosen))
 
 
 def _text(entry: Mapping[str, Any]) -> str:
