@@ -16,7 +16,7 @@ import click
 
 import blade
 from blade import errors
-from blade.agent.mcp.tool_table import TOOLS
+from blade.agent.mcp.server import TOOLS
 from blade.cli.main import cli
 from blade.query import measures, select
 from tests.conftest import ROOT

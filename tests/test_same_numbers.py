@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 import blade
 from blade.agent.mcp.roots import House, roots
-from blade.agent.mcp.tool_table import called
+from blade.agent.mcp.server import called
 from blade.agent.queue import WRONG, WRONG_UNDETERMINED
 from blade.cli.main import cli
 from blade.model import Confidence

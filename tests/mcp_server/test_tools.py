@@ -26,7 +26,7 @@ from blade import pipeline
 from blade.agent.mcp import pages, server, tool_answers
 from blade.agent.mcp import roots as under
 from blade.agent.mcp.roots import House, roots
-from blade.agent.mcp.tool_table import TOOLS
+from blade.agent.mcp.server import TOOLS
 from blade.report import report_json
 from blade.report.blocks import para
 from blade.tables import cache
@@ -342,14 +342,14 @@ def test_what_rows_say_is_no_prose_of_the_server(tmp_path: Path) -> None:
 
 NOISY = """
 import atexit, os, sys
-import blade.agent.mcp.tool_table as tool_table
+from blade.agent.mcp import server
 from blade.agent.mcp.server import serve
 atexit.register(print, "noise at the end")
-answers = tool_table.called
+answers = server.called
 def noisy(*given):
     print("noise"); os.write(1, b"noise of a library in C\\n"); os.system("echo noise of a child")
     return answers(*given)
-tool_table.called = noisy
+server.called = noisy
 serve(sys.argv[1:])
 """
 

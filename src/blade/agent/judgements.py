@@ -74,7 +74,7 @@ def verified(proposal: Mapping[str, Any], seen: Seen, by: str, moment: str) -> J
         return [*problems, _elsewhere(quote, place[0][0], step, field)]
     trace, parts, exact = rows[0]
     if not by_condition:
-        problems += [*_says_something(exact, parts, field), *_began(trace, step, exact)]
+        problems += _flaws(trace, step, exact, parts)
     if problems or cause is None:
         return problems
     mechanism, by, mode = (str(text).strip() for text in (mechanism, by, mode))
@@ -129,10 +129,9 @@ def _texts(quote: Any, mechanism: Any, by: Any, mode: Any, condition: Any) -> It
             yield f"{name} holds control or invisible characters"
 
 
-Rows = list[tuple[Trace, list[str]]]
-
-
-def _place(seen: Seen, repeat: Any, step: Any, field: Any, by_condition: bool) -> Rows | str:
+def _place(
+    seen: Seen, repeat: Any, step: Any, field: Any, by_condition: bool
+) -> list[tuple[Trace, list[str]]] | str:
     """The rows that are named, each with the texts of the place; or what is wrong with it."""
     rows = _failing(seen, repeat)
     if isinstance(rows, str):
@@ -194,11 +193,17 @@ def _elsewhere(quote: str, trace: Trace, step: Any, field: Any) -> str:
     return f"{where} of {place} does not hold the quotation {hostile.line(quote, 80)!r}{hint}"
 
 
-def _says_something(exact: str, parts: Sequence[str], field: Any) -> Iterator[str]:
+def _flaws(trace: Trace, step: Any, exact: str, parts: Sequence[str]) -> Iterator[str]:
+    """A quotation says something, and an error is quoted where it first stands."""
     seen = sum(map(_visible, exact))
     if not seen or (seen < SOME and exact.strip() not in {part.strip() for part in parts}):
-        place = "field" if field is not None else "step"
+        place = "field" if step is None else "step"
         yield f"the quotation is too short to show anything: quote more of the {place}, or all of it"
+    if step is None or trace.steps[step].kind != "result" or not ERROR.search(exact):
+        return
+    earlier = next((each for each in trace.steps[:step] if each.kind == "result" and exact in each.text), None)
+    if earlier is not None:
+        yield f"the same error stands in step {earlier.index} already: step {step} is not where it began"
 
 
 def _chronology(seen: Seen, step: Any, mechanism: str) -> Iterator[str]:
@@ -214,16 +219,6 @@ def _chronology(seen: Seen, step: Any, mechanism: str) -> Iterator[str]:
         first, second = int(hit["first"]) if hit["first"] else step, int(hit["second"])
         if isinstance(first, int) and second < first:
             yield f"step {first} is said to bring about step {second}, which came before it"
-
-
-def _began(trace: Trace, step: Any, exact: str) -> Iterator[str]:
-    """An error is quoted where it first stands."""
-    if step is None or trace.steps[step].kind != "result" or not ERROR.search(exact):
-        return
-    for earlier in trace.steps[:step]:
-        if earlier.kind == "result" and exact in earlier.text:
-            yield f"the same error stands in step {earlier.index} already: step {step} is not where it began"
-            return
 
 
 # -- the file beside a run --------------------------------------------------------------------------

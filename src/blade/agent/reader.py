@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import random
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import cache
@@ -149,18 +148,6 @@ def correction(reasons: Sequence[str]) -> str:
         f"Your answer does not hold:\n{lines}\n"
         f'Answer once more, in full and in the same form; "{UNDETERMINED}" is allowed. There is no third try.'
     )
-
-
-def query_prompt(
-    columns: Mapping[str, str], runs: Sequence[str], numbers: Sequence[tuple[str, str]]
-) -> Prompt:
-    """What is sent: the names and types of columns, the runs, and each number with its sentence."""
-    lines = [f"run: {hostile.line(run, 80)}" for run in runs]
-    few = list(columns.items())[:_MOST_COLUMNS]  # our own come first
-    lines += [f"column: {hostile.line(name, 120)} {kind}" for name, kind in few]
-    for number, (printed, sentence) in enumerate(numbers):
-        lines.append(f"number {number}: {hostile.line(printed, 40)} in: {hostile.line(sentence, 400)}")
-    return Prompt(_prompts()["queries"], "\n".join([BEGIN, *(MARK + line for line in lines), END]))
 
 
 # ---- Replies -----------------------------------------------------------------------------------
@@ -408,13 +395,11 @@ class Endpoint:
             text = msgspec.json.encode(schema).decode()
             system += f"\n\nReply with one JSON object and nothing else, valid under this JSON Schema:\n{text}"
         return {
-            "model": self.model,
-            "instructions": system,
+            "model": self.model, "instructions": system,
             "input": [{"role": role, "content": text} for role, text in (("user", prompt.user), *turns)],
-            "max_output_tokens": self.limit,
-            "store": False,  # the endpoint is asked to keep nothing
+            "max_output_tokens": self.limit, "store": False,  # the endpoint is asked to keep nothing
             **({"text": {"format": shape}} if form.has_schema else {}),
-        }
+        }  # fmt: skip
 
     def _reply(self, response: dict[str, Any]) -> Reply:
         contents = [item.get("content") or [] for item in response["output"] if item.get("type") == "message"]
@@ -602,7 +587,11 @@ class Asking:
                 return Result(question, status, None, (*reasons, reply), usage, calls)
             verdict = [reply.fault] if reply.fault else decoded(reply.text, question)
             if isinstance(verdict, Answer):
-                verdict = await asyncio.to_thread(self.verify, question, self._without_key(verdict))
+                # what was escaped in a reply, or hidden, is plain in its answer
+                clean = self.endpoint.without_key
+                evidence = tuple(replace(place, quote=clean(place.quote)) for place in verdict.evidence)
+                answer = replace(_cleaned(verdict, clean), evidence=evidence)
+                verdict = await asyncio.to_thread(self.verify, question, answer)
             if isinstance(verdict, Answer):
                 self.is_kept &= self.cache.keep(question.key, verdict, usage)
                 return Result(question, ACCEPTED, verdict, (), usage, calls)
@@ -610,12 +599,6 @@ class Asking:
             shown = hostile.lines(reply.text[:_REPEATED]) or "(empty)"
             turns = [("assistant", shown), ("user", correction(reasons))]
         return Result(question, DISCARDED, None, tuple(reasons), usage, calls)
-
-    def _without_key(self, answer: Answer) -> Answer:
-        """What was escaped in a reply, or hidden, is plain in its answer."""
-        clean = self.endpoint.without_key
-        evidence = tuple(replace(place, quote=clean(place.quote)) for place in answer.evidence)
-        return replace(_cleaned(answer, clean), evidence=evidence)
 
     def _done(self, result: Result) -> Result:
         self._n_failed += result.status == FAILED
@@ -682,10 +665,19 @@ def proposals(
     endpoint: Endpoint, columns: Mapping[str, str], runs: Sequence[str], numbers: Sequence[tuple[str, str]],
     patience: Patience | None = None,
 ) -> dict[int, str]:  # fmt: skip
-    """By the place of each number the query that the model proposes for it; whoever asked runs them."""
-    patience, prompt = patience or Patience(), query_prompt(columns, runs, numbers)
+    """By the place of each number the query that the model proposes for it; whoever asked runs them.
 
-    async def reply_to(prompt: Prompt) -> Reply:
+    It is sent the names and types of columns, the runs, and each number with its sentence.
+    """
+    patience = patience or Patience()
+    lines = [f"run: {hostile.line(run, 80)}" for run in runs]
+    few = list(columns.items())[:_MOST_COLUMNS]  # our own come first
+    lines += [f"column: {hostile.line(name, 120)} {kind}" for name, kind in few]
+    for number, (printed, sentence) in enumerate(numbers):
+        lines.append(f"number {number}: {hostile.line(printed, 40)} in: {hostile.line(sentence, 400)}")
+    prompt = Prompt(_prompts()["queries"], "\n".join([BEGIN, *(MARK + line for line in lines), END]))
+
+    async def reply_to() -> Reply:
         async with endpoint.connected() as connection:
             for tried in range(1, patience.tries + 1):
                 try:
@@ -698,7 +690,7 @@ def proposals(
         raise AssertionError("the last try returns or raises")
 
     try:
-        reply = asyncio.run(reply_to(prompt))
+        reply = asyncio.run(reply_to())
         text = reply.text[reply.text.find("{") : reply.text.rfind("}") + 1]
         entries = msgspec.json.decode(text, type=dict[str, list[_Proposal]])["proposals"]
     except Fault as fault:
@@ -715,8 +707,7 @@ def proposals(
 
 def statuses(results: Sequence[Result]) -> dict[str, int]:
     """How many questions ended how."""
-    counts = Counter(result.status for result in results)
-    return {status: counts[status] for status in STATUSES}
+    return {status: sum(result.status == status for result in results) for status in STATUSES}
 
 
 def answers(results: Sequence[Result]) -> list[tuple[str, tuple[str, ...]]]:
@@ -734,7 +725,6 @@ def agreement(
     run: str, by: str, results: Sequence[Result], proposed: Mapping[str, Cause]
 ) -> Agreement | None:
     """How far the accepted labels say what the engine proposes; None where there are none."""
-    answered = [(result.question.about, result.answer) for result in results if result.answer is not None]
-    labels = {task: Cause(answer.answer) for task, answer in answered}
+    labels = {result.question.about: Cause(result.answer.answer) for result in results if result.answer is not None}
     pair = judgements.agreement(run, judgements.ENGINE, by, proposed, labels)
     return pair if pair.n else None

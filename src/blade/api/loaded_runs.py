@@ -40,7 +40,6 @@ def part_of(report: model.Report, names: Sequence[str]) -> model.Report:
     """What a report says of some of its runs; all of it if they are all."""
     if {run.name for run in report.runs} == set(names):
         return report
-
     chosen = [pair for pair in report.comparisons if {pair.baseline, pair.candidate} <= set(names)]
     return replace(
         report,

@@ -76,7 +76,21 @@ def _command(kind: str, short_help: str, help: str) -> click.Command:
     @NAME
     @SHARED
     def command(name: str | None, search_dirs: tuple[str, ...], as_json: bool) -> None:
-        _list_components(kind, name, search_dirs, as_json)
+        components = _listed(kind, search_dirs)
+        if name is None:
+            return _print(components, kind, as_json)
+        component = next((item for item in components if item.name == name), None)
+        noun = kind.removesuffix("s").replace("-", " ")
+        if component is None:
+            raise _unknown(noun, name, [item.name for item in components], kind)
+        flag = {"models": "--model-type", "resources-servers": "--resources-server"}.get(kind)
+        variants = {"variants": ", ".join(component.variants)} if component.variants else {}
+        document = {
+            "name": component.name, "type": noun, "domain": component.domain, "description": component.description,
+            "details": {"path": str(component.path), **variants},
+            "usage_example": f"blade env resolve {flag} {component.name}" if flag else None,
+        }  # fmt: skip
+        _show(document, as_json)
 
     return command
 
@@ -129,24 +143,6 @@ def _warn_unreadable(items: Sequence[Any]) -> None:
         notice(f"{item.name}: {item.trouble}", "notice")
     if len(broken) > 3:
         notice(f"{len(broken) - 3} more cannot be read in full", "notice")
-
-
-def _list_components(kind: str, name: str | None, search_dirs: tuple[str, ...], as_json: bool) -> None:
-    components = _listed(kind, search_dirs)
-    if name is None:
-        return _print(components, kind, as_json)
-    component = next((item for item in components if item.name == name), None)
-    noun = kind.removesuffix("s").replace("-", " ")
-    if component is None:
-        raise _unknown(noun, name, [item.name for item in components], kind)
-    flag = {"models": "--model-type", "resources-servers": "--resources-server"}.get(kind)
-    variants = {"variants": ", ".join(component.variants)} if component.variants else {}
-    document = {
-        "name": component.name, "type": noun, "domain": component.domain, "description": component.description,
-        "details": {"path": str(component.path), **variants},
-        "usage_example": f"blade env resolve {flag} {component.name}" if flag else None,
-    }  # fmt: skip
-    _show(document, as_json)
 
 
 def _inspect(name: str, entries: Sequence[Entry], kind: str, as_json: bool) -> None:

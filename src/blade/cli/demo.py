@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -47,7 +48,13 @@ def demo(output: str, as_json: bool, force: bool, opens: bool) -> None:
     for script in SCRIPTS:
         refuse_foreign(root / f"report_{script}", force)
     refuse_foreign(root / "compare", force, is_comparison=True)
-    _refuse_others(root, force)
+    from blade_eval.runner.run_files import beside, read_manifest
+
+    if not force and root.is_dir() and any(root.iterdir()):  # over nothing but an earlier demo, known by its manifests
+        result = read_manifest(beside(_rollouts(root, SCRIPTS[0])).manifest) or {}
+        if result.get("command", [])[:2] != ["blade", "demo"]:
+            hint = "name another folder with -o, or add --force"
+            raise UsageError(f"{root} holds files that are not of the demo", hint, "output-not-empty")
     say = (lambda _: None) if as_json else click.echo  # with --json nothing but JSON goes to standard output
     say(f"Two scripted models in an invented office, {REPEATS} repeats: no language model is asked.\n")
     _evaluate(root, say)
@@ -61,18 +68,6 @@ def demo(output: str, as_json: bool, force: bool, opens: bool) -> None:
         import webbrowser
 
         webbrowser.open((root / "report_hasty" / "report.html").resolve().as_uri())
-
-
-def _refuse_others(root: Path, force: bool) -> None:
-    """Write over nothing but an earlier demo, known by its manifests."""
-    from blade_eval.runner.run_files import beside, read_manifest
-
-    if force or not root.is_dir() or not any(root.iterdir()):
-        return
-    result = read_manifest(beside(_rollouts(root, SCRIPTS[0])).manifest) or {}
-    if result.get("command", [])[:2] != ["blade", "demo"]:
-        hint = "name another folder with -o, or add --force"
-        raise UsageError(f"{root} holds files that are not of the demo", hint, "output-not-empty")
 
 
 def _evaluate(root: Path, say: Callable[[str], None]) -> None:
@@ -113,14 +108,11 @@ def ordered(tasks: Path, rollouts: Path, script: str) -> Order:
     )
     script_override = f"++policy_model.responses_api_models.scripted_model.script={script}"
     return Order(
-        output=rollouts,
+        output=rollouts, input=tasks.resolve(), force=True, command=("blade", "demo"),
         asked=Asked(paths=configs, overrides=(script_override,), environ={}, folder=tasks.parent),
-        input=tasks.resolve(),
         wanted=Wanted(repeats=REPEATS, agent="workplace_assistant_simple_agent"),
         concurrency=1,  # rollouts in the order of the tasks: the same bytes each time
-        force=True,
-        command=("blade", "demo"),
-    )
+    )  # fmt: skip
 
 
 def _diagnosed(root: Path, script: str, force: bool) -> tuple[Report, Groups]:
@@ -159,8 +151,6 @@ def _compared(root: Path, force: bool) -> Report:
 
 def _faults(script: str, group_of: Groups) -> dict[str, dict[str, Any]]:
     """For each fault that the script planted: its rollouts, the points that it costs, and the groups that hold them."""
-    from collections import Counter
-
     from blade_eval.models.scripted_model import NONE, truth
     from blade_eval.verifiers.workplace_assistant.quests import quests
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from blade.cli.options import json_option
 from blade.errors import UsageError
-
-if TYPE_CHECKING:
-    from blade.diagnose.ladder import Rule
 
 COLUMNS = 100
 INDENT = 12
@@ -28,34 +25,25 @@ def detectors(name: str | None, as_json: bool) -> None:
     Every lost point goes to the first question that proves itself for its row. NAME is a question such as
     verifier.
     """
-    from blade.diagnose.ladder import RULES
-
-    entries = [_entry(rule) for rule in RULES]
-    if name is None:
-        click.echo(json.dumps({"rungs": entries}, indent=2) if as_json else "\n\n".join(map(_text, entries)))
-        return
-    chosen = _chosen(name, entries)
-    click.echo(json.dumps(chosen, indent=2) if as_json else _text(chosen))
-
-
-def _entry(rule: Rule) -> dict[str, Any]:
     import msgspec
 
+    from blade.diagnose.ladder import RULES
     from blade.pipeline.report_pages import card
 
     measured = (card() or {}).get("rungs", {})
-    return {**msgspec.structs.asdict(rule), "accuracy": measured.get(rule.name)}
-
-
-def _chosen(name: str, entries: list[dict[str, Any]]) -> dict[str, Any]:
+    entries = [{**msgspec.structs.asdict(rule), "accuracy": measured.get(rule.name)} for rule in RULES]
+    if name is None:
+        click.echo(json.dumps({"rungs": entries}, indent=2) if as_json else "\n\n".join(map(_text, entries)))
+        return
     by_name = {entry["name"]: entry for entry in entries}
-    if name.lower() in by_name:
-        return by_name[name.lower()]
-    from difflib import get_close_matches
+    if name.lower() not in by_name:
+        from difflib import get_close_matches
 
-    near = get_close_matches(name.lower(), by_name, 3, 0.4)
-    hint = f"did you mean {', '.join(near)}?" if near else "`blade detectors` lists them"
-    raise UsageError(f"there is no question named {name}", hint, "no-such-detector")
+        near = get_close_matches(name.lower(), by_name, 3, 0.4)
+        hint = f"did you mean {', '.join(near)}?" if near else "`blade detectors` lists them"
+        raise UsageError(f"there is no question named {name}", hint, "no-such-detector")
+    chosen = by_name[name.lower()]
+    click.echo(json.dumps(chosen, indent=2) if as_json else _text(chosen))
 
 
 def _text(entry: Mapping[str, Any]) -> str:

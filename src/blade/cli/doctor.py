@@ -23,6 +23,7 @@ _NAME = re.compile(r"[\w.-]*")
 def doctor(clean: bool, as_json: bool) -> None:
     """Show versions, the cache folder and its size; --clean empties the cache."""
     from blade.tables import cache
+    from blade_eval import sandbox
 
     folder = cache.root()
     if clean:
@@ -33,12 +34,14 @@ def doctor(clean: bool, as_json: bool) -> None:
             click.echo(f"Freed {freed / 1e6:,.1f} MB of {n_freed} indexes in {folder}")
         return
     size, n_indexes = cache.size()
+    # whether untrusted code can be judged here: only where every part of the box holds
+    missing = [f"{check.name}: {check.seen}" for check in sandbox.holds() if not check.holds]
     existing = next(place for place in (folder, *folder.parents) if place.exists())
     facts = {
         "blade": __version__, "python": platform.python_version(), "platform": platform.platform(),
         "cores": os.cpu_count(), "cache": str(folder), "cache_writable": os.access(existing, os.W_OK),
         "cache_bytes": size, "cache_indexes": n_indexes, "cache_disk_free_bytes": shutil.disk_usage(existing).free,
-        "sandbox": _sandbox(), "packages": _packages(), "eval_packages": _packages("eval"),
+        "sandbox": "; ".join(missing) or "holds", "packages": _packages(), "eval_packages": _packages("eval"),
     }  # fmt: skip
     if as_json:
         click.echo(json.dumps(facts, indent=2))
@@ -50,14 +53,6 @@ def doctor(clean: bool, as_json: bool) -> None:
                 click.echo("  for verifiers that need them: pip install 'blade-diagnostics[eval]'")
         else:
             click.echo(f"{name:<22} {value:,}" if isinstance(value, int) and value > 9999 else f"{name:<22} {value}")
-
-
-def _sandbox() -> str:
-    """Whether untrusted code can be judged here: only where every part of the box holds."""
-    from blade_eval import sandbox
-
-    missing = [f"{check.name}: {check.seen}" for check in sandbox.holds() if not check.holds]
-    return "; ".join(missing) or "holds"
 
 
 def _packages(extra: str = "") -> dict[str, str | None]:

@@ -135,7 +135,22 @@ def validate(strict: bool, as_json: bool, overrides: tuple[str, ...], **flags: A
 @json_option()
 def status(port: int, as_json: bool) -> None:
     """Ask the head server on this machine what runs."""
-    instances = _running(port)
+    from urllib.error import URLError
+    from urllib.request import ProxyHandler, build_opener
+
+    try:
+        # a proxy of the environment has no business between us and this machine
+        with build_opener(ProxyHandler({})).open(f"http://127.0.0.1:{port}/server_instances", timeout=5) as answer:
+            instances = json.load(answer)
+    except (URLError, OSError, ValueError) as error:
+        hint = "start one with `blade env start`, or name its port with --port"
+        why = getattr(error, "reason", error)
+        raise NothingToRead(f"no head server answers at 127.0.0.1:{port} ({why})", hint, "no-head-server") from error
+    if isinstance(instances, dict):
+        instances = [{"name": name, **(row if isinstance(row, dict) else {})} for name, row in instances.items()]
+    if not isinstance(instances, list) or not all(isinstance(row, dict) for row in instances):
+        message = f"what answers at 127.0.0.1:{port} is no head server"
+        raise NothingToRead(message, "name the head server's port with --port", "no-head-server")
     if as_json:
         click.echo(json.dumps(instances, indent=2, ensure_ascii=False))
         return
@@ -185,27 +200,6 @@ def _json(config: Resolved) -> dict[str, Any]:
         "files": [str(path) for path in config.files],
         "problems": hidden({"config": config.tree, "problems": problems})["problems"],
     }
-
-
-def _running(port: int) -> list[dict[str, Any]]:
-    from urllib.error import URLError
-    from urllib.request import ProxyHandler, build_opener
-
-    url = f"http://127.0.0.1:{port}/server_instances"
-    try:
-        # a proxy of the environment has no business between us and this machine
-        with build_opener(ProxyHandler({})).open(url, timeout=5) as answer:
-            instances = json.load(answer)
-    except (URLError, OSError, ValueError) as error:
-        hint = "start one with `blade env start`, or name its port with --port"
-        why = getattr(error, "reason", error)
-        raise NothingToRead(f"no head server answers at 127.0.0.1:{port} ({why})", hint, "no-head-server") from error
-    if isinstance(instances, dict):
-        instances = [{"name": name, **(row if isinstance(row, dict) else {})} for name, row in instances.items()]
-    if not isinstance(instances, list) or not all(isinstance(row, dict) for row in instances):
-        message = f"what answers at 127.0.0.1:{port} is no head server"
-        raise NothingToRead(message, "name the head server's port with --port", "no-head-server")
-    return instances
 
 
 def _row(instance: dict[str, Any]) -> tuple[str, str, str, str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +17,7 @@ from blade.errors import UsageError
 from blade.hostile import line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from blade_eval.aggregate.shards import Merged, Whole
+    from blade_eval.aggregate.shards import Whole
     from blade_eval.config import Resolved
     from blade_eval.environment import Environment
     from blade_eval.profile import Duplicates, Profiled
@@ -147,7 +147,10 @@ def rendered(scores: Sequence[Score]) -> list[str]:
             continue
         if not score.is_binary:
             lines.append(f"  mean reward  {_estimate(score.mean)}; a row passes at reward >= {score.threshold:g}")
-        lines += [f"  pass@{k:<8} {_estimate(score.passing[k - 1])}" for k in _shown(len(score.passing))]
+        most = len(score.passing)  # every k where they are few; of many 1, 2, 4, 8 ... and the largest: JSON has all
+        powers = {1 << power for power in range(most.bit_length())}
+        shown = range(1, most + 1) if most <= _FEW else sorted(powers | {most})
+        lines += [f"  pass@{k:<8} {_estimate(score.passing[k - 1])}" for k in shown]
         if score.variance:
             icc = "-" if score.variance.icc is None else f"{score.variance.icc:.3f}"
             parts = f"within tasks {score.variance.within:.4f}, between tasks {score.variance.between:.4f}, ICC {icc}"
@@ -155,13 +158,6 @@ def rendered(scores: Sequence[Score]) -> list[str]:
         always, sometimes, never = score.buckets
         lines.append(f"  tasks        {always} always pass, {sometimes} sometimes, {never} never")
     return lines
-
-
-def _shown(most: int) -> list[int]:
-    """Every k where they are few; of many 1, 2, 4, 8 ... and the largest, since JSON has all."""
-    if most <= _FEW:
-        return list(range(1, most + 1))
-    return sorted({1 << power for power in range(most.bit_length())} | {most})
 
 
 def _estimate(estimate: Estimate) -> str:
@@ -213,7 +209,14 @@ def aggregate(
     done.notices += environments.notices if environments else []
     print_notices(done.notices)
     if as_json:
-        click.echo(json.dumps(_merged_document(done, pass_threshold), indent=2, allow_nan=False))
+        document = {
+            "shards": [str(path) for path in done.shards], "files": [str(path) for path in done.written],
+            "rollouts": len(done.rollouts.rows),
+            "completeness": [whole.as_json() for whole in done.completeness] or None,
+            "missing_shards": [shard.as_json() for shard in done.missing],
+            "agents": [score.as_json() for score in done.scores(pass_threshold)], "notices": done.notices,
+        }  # fmt: skip
+        click.echo(json.dumps(document, indent=2, allow_nan=False))
         return
     lines = [
         f"{len(done.shards)} shard{'s' * (len(done.shards) != 1)}, {len(done.rollouts.rows)} rollouts",
@@ -227,8 +230,6 @@ def aggregate(
 
 def _environments(flags: dict[str, Any], overrides: tuple[str, ...]) -> Environments | None:
     """The environments of a configuration, if one is named; that it has no model is no error."""
-    from dataclasses import replace
-
     from blade_eval.config import insist, resolved
 
     wish = env.asked(flags, overrides)
@@ -284,12 +285,3 @@ def _completeness(wholes: Sequence[Whole]) -> list[str]:
         if whole.unexpected:
             lines.append(f"  {whole.unexpected} rollouts that no input asked for")
     return lines
-
-
-def _merged_document(done: Merged, threshold: float) -> dict[str, Any]:
-    return {
-        "shards": [str(path) for path in done.shards], "files": [str(path) for path in done.written],
-        "rollouts": len(done.rollouts.rows), "completeness": [whole.as_json() for whole in done.completeness] or None,
-        "missing_shards": [shard.as_json() for shard in done.missing],
-        "agents": [score.as_json() for score in done.scores(threshold)], "notices": done.notices,
-    }  # fmt: skip

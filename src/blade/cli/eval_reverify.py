@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +18,6 @@ from blade.errors import Unreadable, UsageError
 from blade.hostile import line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from blade_eval.reverify import Change, Done
 
 _MOST = 10  # changed rollouts shown for each way
@@ -73,15 +73,28 @@ def reverify(overrides: tuple[str, ...], **flags: Any) -> None:
         Path(inputs), rollouts, Path(flags["output"]), **{name: flags[name] for name in names},
         sums_up=not flags["disable_aggregation"], threshold=flags["pass_threshold"],
     )  # fmt: skip
-    done = asyncio.run(reverified(config, wish, _tick))
+    done = asyncio.run(
+        reverified(config, wish, lambda n: click.echo(f"{n:,} judged", err=True) if n % 1000 == 0 else None)
+    )
     for text in done.notices:
         notice(text)
     if flags["as_json"]:
-        click.echo(json.dumps(_json(done), indent=2, ensure_ascii=False))
+        document = {
+            "rollouts": str(done.places.rollouts), "failures": str(done.places.failures),
+            "aggregate_metrics": None if done.aggregate is None else str(done.aggregate), "judged": done.n_judged,
+            "masked": done.n_masked, "failed": done.n_failed, "taken_over": done.n_copied,
+            "there_before": done.n_before, "verdicts": done.changes.as_json(),
+        }  # fmt: skip
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:
         _tell(done)
     if done.n_failed and not (done.n_judged or done.n_copied or done.n_before):
-        raise _unjudged(done)
+        why, count = Counter(change.reason for change in done.changes.rows if change.reason).most_common(1)[0]
+        raise Unreadable(
+            f"none of {done.n_failed:,} rollouts got a verdict; {count:,} times: {line(why, 200)}",
+            f"name the verifier of the run; {done.places.failures} says more",
+            "nothing-judged",
+        )
 
 
 def _taken(text: str, flags: dict[str, Any]) -> bool:
@@ -95,8 +108,6 @@ def _taken(text: str, flags: dict[str, Any]) -> bool:
 
 def _resolved(flags: dict[str, Any], overrides: tuple[str, ...]) -> Any:
     """The configuration; that no model is chosen is no error, for most verdicts need none."""
-    from dataclasses import replace
-
     from blade_eval.config import insist, resolved
 
     wish = env.asked(flags, overrides)
@@ -107,11 +118,6 @@ def _resolved(flags: dict[str, Any], overrides: tuple[str, ...]) -> Any:
     insist(replace(config, problems=config.of("error", "unset")))
     env.print_problems(config, config.of("warning"))
     return config
-
-
-def _tick(count: int) -> None:
-    if count % 1000 == 0:
-        click.echo(f"{count:,} judged", err=True)
 
 
 def _tell(done: Done) -> None:
@@ -159,23 +165,5 @@ def _told(alike: Sequence[Change]) -> str:
     return f"{where}: {_number(change.before)} -> {_number(change.after)}{fields}{why}"
 
 
-def _unjudged(done: Done) -> Unreadable:
-    why, count = Counter(change.reason for change in done.changes.rows if change.reason).most_common(1)[0]
-    return Unreadable(
-        f"none of {done.n_failed:,} rollouts got a verdict; {count:,} times: {line(why, 200)}",
-        f"name the verifier of the run; {done.places.failures} says more",
-        "nothing-judged",
-    )
-
-
 def _number(value: float | None) -> str:
     return "none" if value is None else f"{value:g}"
-
-
-def _json(done: Done) -> dict[str, Any]:
-    return {
-        "rollouts": str(done.places.rollouts), "failures": str(done.places.failures),
-        "aggregate_metrics": None if done.aggregate is None else str(done.aggregate), "judged": done.n_judged,
-        "masked": done.n_masked, "failed": done.n_failed, "taken_over": done.n_copied, "there_before": done.n_before,
-        "verdicts": done.changes.as_json(),
-    }  # fmt: skip

@@ -15,6 +15,7 @@ import click
 
 from blade.cli.options import MAPPING, THRESHOLD, force_option, json_option
 from blade.cli.output import Progress, cannot_write, refuse_existing, refuse_sources
+from blade.cli.sanitize import redactor
 from blade.errors import NothingToRead, UsageError
 from blade.hostile import line, lines
 
@@ -154,7 +155,11 @@ def as_document(question: str, outcome: Outcome) -> Any:
     if outcome.columns is not None:
         return [dict(zip(outcome.columns, row, strict=True)) for row in outcome.rows]
     head: dict[str, Any] = {"schema": "blade.query/1", "query": question, "notes": list(outcome.notes)}
-    answers = [_answer(answer) for answer in outcome.answers or ()]
+    keys = ("group", "value", "low", "high", "n", "unit", "method")
+    answers = [
+        {key: getattr(answer, key) for key in keys} | ({"tasks": list(answer.tasks)} if answer.tasks is not None else {})
+        for answer in outcome.answers or ()
+    ]
     if len(answers) == 1 and answers[0]["group"] is None:
         return {**head, **{name: value for name, value in answers[0].items() if name != "group"}}
     return {**head, "groups": answers}
@@ -167,13 +172,6 @@ def finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [finite(inner) for inner in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _answer(answer: Answer) -> dict[str, Any]:
-    known = {name: getattr(answer, name) for name in ("group", "value", "low", "high", "n", "unit", "method")}
-    if answer.tasks is not None:
-        known["tasks"] = list(answer.tasks)
-    return known
 
 
 def render(question: str, outcome: Outcome, limit: int) -> str:
@@ -299,8 +297,6 @@ def _refuse_respelt(question: str) -> None:
 def redacted(outcome: Outcome, loaded: Sequence[Any]) -> Outcome:
     """The answer with placeholders for what looks private."""
     import msgspec
-
-    from blade.cli.sanitize import redactor
 
     own = redactor(loaded)
     if outcome.columns is not None:

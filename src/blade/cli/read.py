@@ -13,7 +13,9 @@ import click
 
 from blade.cli.options import ENDPOINT, ONLY, THRESHOLD, force_option, json_option, output_option
 from blade.cli.output import Progress, refuse_sources, refuse_unwritable, write_text
+from blade.cli.sanitize import cleaner
 from blade.errors import Unreadable, UsageError
+from blade.targets import refuse_taken
 
 if TYPE_CHECKING:
     from blade.agent.reader import Cap, Endpoint, Price
@@ -72,7 +74,6 @@ def read(run: str, **options: Any) -> None:
     from blade import pipeline
     from blade.agent.reader import host_of
     from blade.cli import read_text
-    from blade.cli.sanitize import cleaner
     from blade.pipeline import model_reading
 
     wish, whom = _wish(options), named_model(options)
@@ -229,8 +230,6 @@ def _refuse_nothing_answered(reading: Reading) -> None:
 
 
 def _refuse_output(options: dict[str, Any], loaded: Sequence[Loaded] = ()) -> None:
-    from blade.targets import refuse_taken
-
     if not options["output"]:
         return
     path = Path(options["output"])

@@ -8,15 +8,13 @@ from typing import Any
 
 from blade.agent.reader import EXPECTED_OUT, Price, Question, Result, Usage, answers, statuses
 from blade.hostile import line
-from blade.model import Agreement, Judgement
+from blade.model import Judgement
 from blade.pipeline.model_reading import Plan, Reading
 
 Recorded = tuple[Sequence[Judgement], list[str]] | None
 
 SCHEMA = "blade.agent.reader/1"
-_TITLES = {
-    "label": "Labels", "name": "Names of clusters", "explain": "Explanations", "ask": "Answers",
-}  # fmt: skip
+_TITLES = {"label": "Labels", "name": "Names of clusters", "explain": "Explanations", "ask": "Answers"}
 
 
 # ---- Before ----------------------------------------------------------------------------------------
@@ -98,8 +96,10 @@ def render(reading: Reading, recorded: Recorded = None) -> str:
         lines += [f"  {_named(result.question, plan)}: {line('; '.join(result.reasons), 400)}" for result in those]
     if plan.kind == "ask":
         lines += _counted(reading)
-    if reading.agreement is not None:
-        lines += ["", *_agreement(reading.agreement)]
+    if (pair := reading.agreement) is not None:
+        kappa = "κ is not defined: chance alone decides" if pair.kappa is None else f"κ {pair.kappa:.2f}"
+        lines += ["", f"Agreement with the engine: {pair.agreed} of {pair.n} tasks, {kappa}"]
+        lines += [f"  engine {a.value}, model {b.value}: {count}" for a, b, count in pair.confusion if a is not b]
     if recorded is not None:
         lines += ["", f"Recorded: {len(recorded[0])} judgements beside the run"]
         lines += [f"  not recorded: {line(reason, 400)}" for reason in recorded[1]]
@@ -127,7 +127,10 @@ def _answer(result: Result, reading: Reading) -> list[str]:
     answer = result.answer
     assert answer is not None
     mark = ", kept" if result.status == "kept" else ""
-    lines = [f"{_named(result.question, reading.plan)}: {line(answer.answer)}{_beside(result, reading)}{mark}"]
+    cause, beside = reading.proposed.get(result.question.about), ""
+    if reading.plan.kind == "label" and cause is not None:  # what the engine says of the same task
+        beside = " (as the engine)" if cause.value == answer.answer else f" (engine: {cause.value})"
+    lines = [f"{_named(result.question, reading.plan)}: {line(answer.answer)}{beside}{mark}"]
     if answer.mode:
         lines.append(f"    {line(answer.mode)}")
     lines.append(f"    {line(answer.because)}")
@@ -138,14 +141,6 @@ def _answer(result: Result, reading: Reading) -> list[str]:
     return lines
 
 
-def _beside(result: Result, reading: Reading) -> str:
-    """What the engine says of the same task."""
-    cause = reading.proposed.get(result.question.about)
-    if reading.plan.kind != "label" or cause is None or result.answer is None:
-        return ""
-    return " (as the engine)" if cause.value == result.answer.answer else f" (engine: {cause.value})"
-
-
 def _counted(reading: Reading) -> list[str]:
     tallied = answers(reading.results)
     n = sum(len(abouts) for _, abouts in tallied)
@@ -154,15 +149,6 @@ def _counted(reading: Reading) -> list[str]:
         tasks = ", ".join(line(about, 40) for about in abouts[:12]) + (", …" if len(abouts) > 12 else "")
         lines.append(f"  {len(abouts)} of {n}  {line(answer)}: {tasks}")
     return lines
-
-
-def _agreement(agreement: Agreement) -> list[str]:
-    kappa = "κ is not defined: chance alone decides" if agreement.kappa is None else f"κ {agreement.kappa:.2f}"
-    lines = [f"Agreement with the engine: {agreement.agreed} of {agreement.n} tasks, {kappa}"]
-    return lines + [
-        f"  engine {first.value}, model {second.value}: {count}"
-        for first, second, count in agreement.confusion if first is not second
-    ]  # fmt: skip
 
 
 # ---- For a program ---------------------------------------------------------------------------------

@@ -57,17 +57,12 @@ def rollout(shown: Shown, wanted: Sequence[tuple[int, int | None]]) -> dict[str,
     stopped = rollout_text.stops(shown.row.get("response"))
     failed = rollout_text.sorted_fields(fields, stopped).failed
     return {
-        **_head(shown),
-        "failed_checks": [check.text for checks in failed.values() for check in checks],
-        "stopped": stopped,
-        "last_steps": [rollout_text.step(step) for step in steps[-_LAST:]],
-        "fields": fields,
+        **_head(shown), "failed_checks": [check.text for checks in failed.values() for check in checks],
+        "stopped": stopped, "last_steps": [rollout_text.step(step) for step in steps[-_LAST:]], "fields": fields,
         "diagnosed": cache.kept_row(Path(shown.file), f"{shown.task}/{shown.repeat}"),
-        "request": rollout_text.turns(shown.row),
-        "steps_from": source,
-        "n_steps": len(steps),
+        "request": rollout_text.turns(shown.row), "steps_from": source, "n_steps": len(steps),
         "steps": [rollout_text.step(step) for step in chosen],
-    }
+    }  # fmt: skip
 
 
 def task(rows: list[Shown]) -> dict[str, Any]:
@@ -229,7 +224,7 @@ def laid_out(fields: Fields) -> tuple[list[tuple[str, Any]], list[tuple[str, str
     others = list(fields.others)
     for name, value in fields.recorded:
         leaves = list(_leaves(name, value, _DEPTH))
-        long = [(path, text) for path, text in leaves if isinstance(text, str) and _is_long(text)]
+        long = [(path, text) for path, text in leaves if isinstance(text, str) and (len(text) > _LONG or "\n" in text.strip())]
         texts += (long := long[: _TEXTS - len(texts)])
         members = [leaf for leaf in leaves if leaf not in long]
         members = [  # failed checks are not repeated
@@ -242,10 +237,6 @@ def laid_out(fields: Fields) -> tuple[list[tuple[str, Any]], list[tuple[str, str
         else:
             others.append((name, value))
     return values, texts, others
-
-
-def _is_long(text: str) -> bool:
-    return len(text) > _LONG or "\n" in text.strip()
 
 
 def _leaves(path: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:

@@ -155,6 +155,8 @@ def _quick(run: str, task: str) -> list[Shown]:
 def _thorough(run: str, task: str, only: str | None, fields: str | None = None) -> list[Shown]:
     """Read the rows through the whole index: any kind of RUN, names of tasks, duplicates, several agents."""
     from blade import pipeline
+    from blade.cli.rollout_page import Shown
+    from blade.formats import single_rows
     from blade.formats.field_mapping import mapping_of
 
     with Progress() as progress:
@@ -163,26 +165,20 @@ def _thorough(run: str, task: str, only: str | None, fields: str | None = None) 
     if not chosen:
         names = ", ".join(item.name for item in loaded[:5])
         raise UsageError(f"{run} has no run named {only}", f"its runs are {names}", "unknown-task")
-    hits = [shown for item in chosen for shown in _in_run(item, task)]
-    if not hits:
-        raise _unknown(run, task, chosen[0])
-    return hits
-
-
-def _in_run(item: Loaded, task: str) -> list[Shown]:
-    """Find the rows of a task, or of one of its repeats; a name that holds a slash is tried whole first."""
-    from blade.cli.rollout_page import Shown
-    from blade.formats import single_rows
-
-    for key, repeat in ((task, None), _split(task)):
-        traces = [single_rows.traced(item.run, place) for place in single_rows.positions(item.run, key, repeat)]
-        if traces:
-            return [
+    hits = []
+    for item in chosen:
+        for key, repeat in ((task, None), _split(task)):  # a name that holds a slash is tried whole first
+            traces = [single_rows.traced(item.run, place) for place in single_rows.positions(item.run, key, repeat)]
+            hits += [
                 Shown(item.name, t.rollout.task, t.rollout.repeat, t.rollout.file, t.rollout.line, dict(t.row),
                       repeat is not None, item.benchmark.pass_threshold)
                 for t in traces
             ]  # fmt: skip
-    return []
+            if traces:
+                break
+    if not hits:
+        raise _unknown(run, task, chosen[0])
+    return hits
 
 
 def _unknown(run: str, task: str, item: Loaded) -> UsageError:

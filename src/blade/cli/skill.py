@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from blade import __version__
 from blade.cli.options import THRESHOLD, force_option, json_option, output_option
 from blade.cli.output import Progress, cannot_write, exit_failed
 from blade.hostile import line
@@ -27,7 +28,6 @@ def skill() -> None:
 @json_option()
 def list_(as_json: bool) -> None:
     """List the skills of this BLADE, and every copy in this project and at home."""
-    from blade import __version__
     from blade.agent.skills.installation import copies, shipped
 
     installed = copies(Path.cwd(), Path.home())
@@ -86,14 +86,16 @@ def check(version: str | None, as_json: bool) -> None:
 
     The exit code is 1 if one was written for another version.
     """
-    from blade import __version__
-
     if version is not None:
         fits = version == __version__
         if as_json:
             click.echo(json.dumps({"blade": __version__, "written_for": version, "fits": fits}))
         else:
-            click.echo(f"BLADE {__version__}: the skill fits" if fits else _misfit(version, __version__))
+            misfit = (
+                f"This skill was written for BLADE {line(version, 80)}, installed is {__version__}: commands may differ.\n"
+                "Run `blade skill install` for the skill of the installed version, or `blade COMMAND --help`."
+            )
+            click.echo(f"BLADE {__version__}: the skill fits" if fits else misfit)
         exit_failed(not fits)
         return
     from blade.agent.skills.installation import copies
@@ -144,13 +146,6 @@ def mcp(runs: tuple[str, ...]) -> None:
     serve(runs)
 
 
-def _misfit(version: str, engine: str) -> str:
-    return (
-        f"This skill was written for BLADE {line(version, 80)}, installed is {engine}: commands may differ.\n"
-        "Run `blade skill install` for the skill of the installed version, or `blade COMMAND --help`."
-    )
-
-
 def _as_json(copies: list[Copy]) -> list[dict[str, object]]:
     return [
         {"name": copy.name, "agents": list(copy.agents), "scope": copy.scope, "path": str(copy.path),
@@ -161,11 +156,9 @@ def _as_json(copies: list[Copy]) -> list[dict[str, object]]:
 
 def _listed(copies: list[Copy]) -> str:
     states = {
-        "current": "fits this BLADE",
-        "older": "written for another BLADE: blade skill install",
-        "changed": "changed since it was installed",
-        "own": "names no version",
-    }
+        "current": "fits this BLADE", "older": "written for another BLADE: blade skill install",
+        "changed": "changed since it was installed", "own": "names no version",
+    }  # fmt: skip
     lines = [
         f"{line(str(copy.path))}  ({', '.join(copy.agents)}; {copy.version or 'no version'}): {states[copy.state]}"
         for copy in copies

@@ -53,13 +53,16 @@ def _compared(a: Side, b: Side, margin: float) -> tuple[Comparison, Paired | Non
     """Two runs with their verdicts, and their tasks in pairs; or why they cannot be compared."""
     alignment = align(a, b)
     score_a, score_b = _score(a), _score(b)
-    diff = (*config_diff(a, b, alignment), *_data(alignment, a, b))
+    diff = config_diff(a, b, alignment)
+    if alignment.added or alignment.removed or alignment.modified:  # the task set is a setting too
+        n_a, n_b = (len(np.unique(side.judged.task)) for side in (a, b))
+        after = f"{n_b:,} tasks, {len(alignment.common):,} the same"
+        diff += (Setting("dataset", f"{n_a:,} tasks", after, "data", mechanical=True, counts=False),)
     empty = Comparison(
         a.run, b.run, b.score_name, score_a, score_b, None, None, None, None, alignment, None, None, margin,
         None, config_diff=diff,
     )  # fmt: skip
-    why = _refusal(a, b, alignment)
-    if why is not None:
+    if (why := _refusal(a, b, alignment)) is not None:
         return replace(empty, refused=why), None
     pair = paired(a, b, alignment)
     judged = judgement(pair, margin)
@@ -98,10 +101,7 @@ def _refusal(a: Side, b: Side, alignment: Alignment) -> str | None:
             "--pass-threshold judges both alike"
         )
     if a.threshold != b.threshold and a.score_name == "pass_at_1":
-        return (
-            f"the runs pass at different rewards ({a.threshold:g} and {b.threshold:g}); "
-            "--pass-threshold judges both alike"
-        )
+        return f"the runs pass at different rewards ({a.threshold:g} and {b.threshold:g}); --pass-threshold judges both alike"
     if alignment.common:
         return None
     if alignment.modified:
@@ -114,24 +114,12 @@ def _some(keys: tuple[str, ...]) -> str:
     return f"{listed} and {len(keys) - 3:,} more" if len(keys) > 3 else listed or "none"
 
 
-def _data(alignment: Alignment, a: Side, b: Side) -> list[Setting]:
-    """The task set as a setting, where it differs."""
-    if not (alignment.added or alignment.removed or alignment.modified):
-        return []
-    n_a, n_b = (len(np.unique(side.judged.task)) for side in (a, b))
-    after = f"{n_b:,} tasks, {len(alignment.common):,} the same"
-    return [Setting("dataset", f"{n_a:,} tasks", after, "data", mechanical=True, counts=False)]
-
-
 def _notes(alignment: Alignment, pair: Paired, identical: bool) -> Iterator[str]:
     if identical:
         yield "both runs hold the same rows: there is nothing to compare"
     lost = alignment.missing_baseline or alignment.missing_candidate
     if alignment.added or alignment.removed or alignment.modified or lost:
-        yield (
-            f"verdicts rest on the {len(alignment.common):,} tasks both runs have; "
-            "the effect of the others on the score is in the bridge"
-        )
+        yield f"verdicts rest on the {len(alignment.common):,} tasks both runs have; the effect of the others on the score is in the bridge"
     if pair.n_a.mean() != pair.n_b.mean():
         yield (
             f"repeats differ: {pair.n_a.mean():.3g} a task in {pair.a.run}, {pair.n_b.mean():.3g} in {pair.b.run}; "

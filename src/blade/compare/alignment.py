@@ -187,18 +187,15 @@ class Pairs:
         simulated user it does not.
         """
         return {
-            name: field
-            for name, field in self.fields.items()
+            name: field for name, field in self.fields.items()
             if group_of(name) and name not in WEAK_IDS and (name != PROMPT or self._prompt_holds_still())
         }
 
     def _prompt_holds_still(self) -> bool:
         """Has either run enough tasks whose repeats all show one prompt."""
-        for side, codes in ((self.a, self.codes_a), (self.b, self.codes_b)):
-            still = int(((counts(side)[codes] > 1) & (side.fingerprints[PROMPT][codes] != 0)).sum())
-            if still and still >= min(_REPEATED, len(codes)):
-                return True
-        return False
+        runs, least = ((self.a, self.codes_a), (self.b, self.codes_b)), max(1, min(_REPEATED, len(self.codes_a)))
+        still = ((counts(side)[codes] > 1) & (side.fingerprints[PROMPT][codes] != 0) for side, codes in runs)
+        return any(int(tasks.sum()) >= least for tasks in still)
 
     def supporters(self, *groups: str) -> list[str]:
         """The fields of the tasks, of all groups or of these, that agree with the pairing, ids first."""
@@ -226,8 +223,7 @@ class Pairs:
     def changed_tasks(self) -> tuple[Bools, tuple[str, ...]]:
         """The pairs that are clearly not one and the same task, and the fields that say so."""
         names = self._unlike_altogether() or [
-            name
-            for name, field in self.fields.items()
+            name for name, field in self.fields.items()
             if field.differs.any() and not field.is_everywhere and (name in self.certain or self._has_company(name))
         ]
         changed = np.zeros(len(self.codes_a), bool)

@@ -27,9 +27,7 @@ _NOTE = (
     "what their task would score without them. The groups are found in all compared runs together, so they may "
     "differ from those of a run by itself."
 )
-_UNBOUNDED = (
-    "There are no failure groups: scores leave the range 0 to 1, so no full score says what a row lost."
-)
+_UNBOUNDED = "There are no failure groups: scores leave the range 0 to 1, so no full score says what a row lost."
 
 
 def bridge(pair: Paired) -> tuple[tuple[Term, ...], str]:
@@ -93,10 +91,7 @@ def _kinds(side: Side, codes: Ints, modified: Sequence[str], missing: Sequence[s
 def _outside(
     name: str, side: str, groups: Sequence[tuple[int, Floats, Floats]], n_common: int, widest: float
 ) -> Term:
-    """One term of some tasks of one run or of both: sign, all tasks of the run, those of the term.
-
-    Sure as the difference between the tasks of the term and the common ones is, were both drawn anew.
-    """
+    """One term of some tasks of one run or of both (sign, all tasks, those of the term), sure as its difference from the common ones is."""
     value, most, n = 0.0, 0.0, 0
     parts: list[stats.Change | None] = []
     p: float | None = None
@@ -171,10 +166,7 @@ def _modes(pair: Paired) -> tuple[Term, ...]:
 
 
 def _agreed(pair: Paired, a: Floats, b: Floats, change: stats.Change | None) -> stats.Change | None:
-    """A change of losses with a p that an exchange of rows within tasks agrees to.
-
-    With different numbers of rows in the runs, rare losses make differences of tasks that are skewed.
-    """
+    """A change of losses with a p that an exchange of rows within tasks agrees to: unequal numbers of rows skew rare losses."""
     if change is None or change.p is None:
         return change
     lost_a: Floats = np.abs(a) * pair.n_a
@@ -308,10 +300,7 @@ def booked(side: Side, rows: Ints | Bools, group: tuple[str, str]) -> Side:
 
 
 def with_clean(pair: Paired) -> Paired:
-    """The pair with tasks that one run has no clean row of booked on what spoiled them, in both runs.
-
-    Such a task compares nothing: what the other run loses on it is not what changed.
-    """
+    """The pair with tasks that one run has no clean row of, which compare nothing, booked in both runs on what spoiled them."""
     bad_a, bad_b = spoiled(pair.a), spoiled(pair.b)
     if not (bad_a.any() or bad_b.any()):
         return pair

@@ -81,9 +81,6 @@ def _tested(question: str, change: stats.Change | None, margin: float) -> list[T
     ]
 
 
-# ---- What could have been seen ---------------------------------------------------------------------
-
-
 def power(pair: Paired, these: stats.Change | None, new: stats.Change | None, margin: float) -> Power:
     """The smallest change this design sees, where its spread comes from, and what would resolve it."""
     n = pair.d.size

@@ -108,9 +108,8 @@ class Labelled(NamedTuple):
 def fields(pair: Paired, sets: TaskSets) -> list[str]:
     """The fields that both runs label tasks with; coarse ones first, which rest on more tasks a label."""
     distinct = {field: len(_texts(pair, sets, field)) for field in set(pair.a.slices) & set(pair.b.slices)}
-    return sorted(
-        (field for field in distinct if distinct[field] > 1), key=lambda field: (distinct[field], field)
-    )[:MAX_FIELDS]
+    several = (field for field in distinct if distinct[field] > 1)
+    return sorted(several, key=lambda field: (distinct[field], field))[:MAX_FIELDS]
 
 
 def _texts(pair: Paired, sets: TaskSets, field: str) -> list[str]:
@@ -404,8 +403,7 @@ def _text(pair: Paired, sets: TaskSets, term: Term) -> str:
 
 
 def shown(pair: Paired, term: Term) -> tuple[tuple[tuple[str, str, int], ...], tuple[str, ...]]:
-    """List run, task and repeat of some rollouts booked under the term, of the run that has more of them; and
-    what most of these show as well, in words."""
+    """Run, task and repeat of some rollouts booked under the term, of the run with more of them; and what most of these show as well."""
     rows_a, rows_b = (_rows(side, common, term) for side, common, _ in pair.runs)
     more_in_a = (rows_a.size, pair.a.run) > (rows_b.size, pair.b.run)
     side, rows = (pair.a, rows_a) if more_in_a else (pair.b, rows_b)
@@ -424,12 +422,6 @@ def _rows(side: Side, common: Ints, term: Term) -> Ints:
 def _beside(side: Side, rows: Ints, term: Term) -> tuple[str, ...]:
     if rows.size < MANY or term.side != "model":
         return ()
-    also = []
-    for name, others in side.behaviours.items():
-        n = int(np.isin(rows, others).sum())
-        if name != term.term and n >= MOST * rows.size:
-            also.append((-n, name))
-    return tuple(
-        f"{-n} of its {rows.size} failing rollouts in {side.run} also show: {name}"
-        for n, name in sorted(also)[:2]
-    )
+    counts = ((int(np.isin(rows, others).sum()), name) for name, others in side.behaviours.items() if name != term.term)
+    also = sorted((-n, name) for n, name in counts if n >= MOST * rows.size)
+    return tuple(f"{-n} of its {rows.size} failing rollouts in {side.run} also show: {name}" for n, name in also[:2])

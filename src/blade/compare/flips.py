@@ -32,27 +32,20 @@ _CELLS = 1_000_000  # held at once
 
 
 def transitions(pair: Paired) -> tuple[Transition, ...]:
-    """Common tasks by their bucket in each run, all nine ways; nothing without a pass rate.
-
-    Counts tell the bucket, posteriors how sure it is that the true one changed, or that it did not.
-    """
-    buckets = _buckets(pair)
-    if buckets is None:
+    """Common tasks by their bucket in each run, all nine ways, and how sure posteriors are of that; nothing without a pass rate."""
+    if (buckets := _buckets(pair)) is None:
         return ()
     before, after, p_change = buckets
     cell = before * 3 + after
     p_shown = np.where(before == after, 1.0 - p_change, p_change)
     n = np.bincount(cell, minlength=9)
     sure = np.bincount(cell[p_shown >= SURE - ROUNDING], minlength=9)
-    return tuple(
-        Transition(BUCKETS[code // 3], BUCKETS[code % 3], int(n[code]), int(sure[code])) for code in range(9)
-    )
+    return tuple(Transition(BUCKETS[code // 3], BUCKETS[code % 3], int(n[code]), int(sure[code])) for code in range(9))
 
 
 def _buckets(pair: Paired) -> tuple[Ints, Ints, Floats] | None:
     """By counts the bucket of each task in either run, and the posterior probability that the true one changed."""
-    passing = passes(pair)
-    if passing is None:
+    if (passing := passes(pair)) is None:
         return None
     (n_a, c_a), (n_b, c_b) = (pair.n_a, passing[0]), (pair.n_b, passing[1])
     prior_a, prior_b = stats.fit_beta_binomial(n_a, c_a), stats.fit_beta_binomial(n_b, c_b)
@@ -67,10 +60,7 @@ def _buckets(pair: Paired) -> tuple[Ints, Ints, Floats] | None:
 
 
 def flips(pair: Paired, most: int = 50) -> tuple[Flip, ...]:
-    """The tasks that moved, surest first: by the posterior probability that they moved the way they did.
-
-    Where nothing says how repeats vary there is no posterior, and the largest change comes first.
-    """
+    """The tasks that moved, surest first by the posterior that they moved that way; without a posterior the largest change first."""
     p, d = p_better(pair), pair.d
     size = np.round(np.abs(d), _DIGITS)
     certainty = np.zeros(d.size) if p is None else np.round(np.where(d > 0, p, 1.0 - p), _DIGITS)
@@ -87,8 +77,7 @@ def flips(pair: Paired, most: int = 50) -> tuple[Flip, ...]:
             p_better=None if p is None else float(p[i]),
             p_class_change=None if buckets is None else float(buckets[2][i]),
             classes=("", "") if buckets is None else (BUCKETS[buckets[0][i]], BUCKETS[buckets[1][i]]),
-        )
-        for i in listed
+        ) for i in listed
     )
 
 
@@ -231,9 +220,23 @@ def _points(pair: Paired) -> tuple[Ints, Ints]:
 
 
 def _prior(pair: Paired) -> stats.BetaPrior | _Marks | None:
+    """Fitted to both runs together: of scores of 0 and 1 a Beta, else a normal one, with what follows for each task."""
+    n = np.concatenate([pair.n_a, pair.n_b])
     if pair.is_binary:
-        return stats.fit_beta_binomial(np.concatenate([pair.n_a, pair.n_b]), np.concatenate(_points(pair)))
-    return _marks_of(pair)
+        return stats.fit_beta_binomial(n, np.concatenate(_points(pair)))
+    starts = np.concatenate(_first_rows(pair))
+    starts[pair.n_a.size :] += pair.a.judged.score.size
+    parts = stats.variance_components(np.concatenate([pair.a.judged.score, pair.b.judged.score]), starts, n)
+    if parts is None or parts.within <= 0:
+        return None
+    n_a, n_b = pair.n_a.astype(np.float64), pair.n_b.astype(np.float64)
+    # How much of a task's own mean counts, the rest being the mean of all; all of it where no tasks are seen to differ.
+    own_a, own_b = (
+        parts.between / (parts.between + parts.within / n) if parts.between > 0 else np.ones(n.shape) for n in (n_a, n_b)
+    )
+    spread = np.sqrt(parts.within * (own_a / n_a + own_b / n_b))
+    level = (n_a * pair.mean_a + n_b * pair.mean_b) / (n_a + n_b) - float((pair.mean_a + pair.mean_b).mean()) / 2
+    return _Marks((own_b - own_a) * level, (own_b * n_a + own_a * n_b) / (n_a + n_b), spread)
 
 
 def _posterior(pair: Paired, prior: stats.BetaPrior | _Marks) -> Floats:
@@ -275,26 +278,6 @@ def _sure_of_scores(pair: Paired, marks: _Marks) -> tuple[float, float]:
         up += int(np.count_nonzero(d >= top[tasks, None]))
         down += int(np.count_nonzero(d <= bottom[tasks, None]))
     return up / dealt.n, down / dealt.n
-
-
-def _marks_of(pair: Paired) -> _Marks | None:
-    """A normal prior of both runs together, and the posterior that it gives each task."""
-    n, starts = np.concatenate([pair.n_a, pair.n_b]), np.concatenate(_first_rows(pair))
-    starts[pair.n_a.size :] += pair.a.judged.score.size
-    parts = stats.variance_components(np.concatenate([pair.a.judged.score, pair.b.judged.score]), starts, n)
-    if parts is None or parts.within <= 0:
-        return None
-    n_a, n_b = pair.n_a.astype(np.float64), pair.n_b.astype(np.float64)
-    # How much of a task's own mean counts, the rest being the mean of all; all of it where no tasks are seen to differ.
-    own_a, own_b = (
-        parts.between / (
-            parts.between + parts.within / n
-        ) if parts.between > 0 else np.ones(n.shape) for n in (n_a, n_b)
-    )
-    spread = np.sqrt(parts.within * (own_a / n_a + own_b / n_b))
-    level = (n_a * pair.mean_a + n_b * pair.mean_b) / (n_a + n_b) - float((pair.mean_a + pair.mean_b).mean()) / 2
-    slope = (own_b * n_a + own_a * n_b) / (n_a + n_b)
-    return _Marks((own_b - own_a) * level, slope, spread)
 
 
 # ---- Rollouts dealt anew: scores of 0 and 1, every way ----------------------------------------------

@@ -49,8 +49,7 @@ def judge(
     in_force = {waiver.label: waiver for waiver in policy.waivers if today <= waiver.expires}
     judged = (check for comparison in comparisons for check in _checks(policy, comparison, evidence))
     checks = [_waived(check, in_force.get(check.metric)) for check in judged]
-    notes = [note for comparison in comparisons for note in cautions(comparison)]
-    notes += waiver_notes(policy.waivers, checks, today)
+    notes = list(_notes(comparisons, policy.waivers, checks, today))
     # the gravest of what the checks can do, each by its tier
     effects = (WEIGHT[check.tier].get(check.verdict, PASS) for check in checks)
     verdict = max(effects, key=ORDER.index, default=FAIL)
@@ -206,17 +205,16 @@ def _repeats(n: int, allowed: float, comparison: Comparison, question: str) -> i
     return _about(repeats) if 0 < repeats <= MAX_REPEATS else None
 
 
-def cautions(comparison: Comparison) -> Iterator[str]:
+def _notes(
+    comparisons: Sequence[Comparison], waivers: Sequence[Waiver], checks: Sequence[Checked], today: date
+) -> Iterator[str]:
     """What a reader must know beside the verdict."""
-    name = hostile.line(comparison.candidate, 80)
-    if comparison.identical:
-        yield f"{name} holds the same rows as the baseline: nothing was evaluated anew."
-    changed = [hostile.line(s.key, 80) for s in comparison.config_diff if s.mechanical and s.known]
-    if changed:
-        yield f"{name} differs from the baseline in what can move the score by itself: {', '.join(changed)}."
-
-
-def waiver_notes(waivers: Sequence[Waiver], checks: Sequence[Checked], today: date) -> Iterator[str]:
+    for comparison in comparisons:
+        name = hostile.line(comparison.candidate, 80)
+        if comparison.identical:
+            yield f"{name} holds the same rows as the baseline: nothing was evaluated anew."
+        if changed := [hostile.line(s.key, 80) for s in comparison.config_diff if s.mechanical and s.known]:
+            yield f"{name} differs from the baseline in what can move the score by itself: {', '.join(changed)}."
     used = {check.metric for check in checks if check.waived}
     for waiver in waivers:
         day = waiver.expires.isoformat()

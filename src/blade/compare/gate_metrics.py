@@ -100,9 +100,6 @@ def _of_derived(limit: Limit, entry: Derived) -> Measured:
     return Measured(before, after, after, entry.change, low, high, bound, False, None, entry.n, entry.unit)
 
 
-# ---- From the rows --------------------------------------------------------------------------------
-
-
 def _of_query(limit: Limit, query: str, pair: Paired, evidence: Evidence) -> Measured | str:
     """A query of the policy over the common tasks in which both runs have such rollouts."""
     assert evidence.by_task is not None
@@ -130,8 +127,7 @@ def _is_unmet(query: str, before: Mapping[str, float], after: Mapping[str, float
 
 def _of_tries(limit: Limit, pair: Paired, k: int) -> Measured | str:
     """pass@k or pass^k for a k that the comparison does not tell."""
-    passing = passes(pair)
-    if passing is None:
+    if (passing := passes(pair)) is None:
         return "no threshold says what passes"
     enough = np.minimum(pair.n_a, pair.n_b) >= k
     if not enough.any():

@@ -122,7 +122,7 @@ def policy(data: Mapping[str, Any], path: str) -> Policy:
     return Policy(path, tuple(metrics), question, coverage, common, min_tasks, on_inconclusive, tuple(waivers))
 
 
-# ---- Metrics --------------------------------------------------------------------------------------
+# ---- Metrics and waivers --------------------------------------------------------------------------
 
 
 def _limit(entry: Mapping[str, Any], where: str) -> Limit:
@@ -183,9 +183,6 @@ def _slice(entry: Mapping[str, Any], where: str) -> tuple[str, str] | None:
 
 def _label(name: str, part: tuple[str, str] | None) -> str:
     return name.strip() if part is None else f"{name.strip()} where {part[0]}={part[1]}"
-
-
-# ---- Waivers --------------------------------------------------------------------------------------
 
 
 def _waiver(entry: Mapping[str, Any], where: str, labels: list[str]) -> Waiver:

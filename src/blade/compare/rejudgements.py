@@ -33,13 +33,9 @@ def rejudged(pair: Paired) -> tuple[Side, Side]:
         return a, b
     grains = [grain for grain in (*SURE, COARSE) if grain in a.content and grain in b.content]
     seen = {grain: _results(pair, grain) for grain in grains}
-    deciding = [
-        results for grain, results in seen.items() if results.decides and (
-            grain in SURE or _form_is_alike(pair, seen)
-        )
-    ]
-    for results in deciding:
-        a, b = _rebooked(a, results.rows_a[results.fails_a]), _rebooked(b, results.rows_b[results.fails_b])
+    for grain, results in seen.items():
+        if results.decides and (grain in SURE or _form_is_alike(pair, seen)):
+            a, b = _rebooked(a, results.rows_a[results.fails_a]), _rebooked(b, results.rows_b[results.fails_b])
     return a, b
 
 
@@ -105,6 +101,5 @@ def _form_is_alike(pair: Paired, seen: Mapping[str, _Results]) -> bool:
 
 def _rebooked(side: Side, rows: Ints) -> Side:
     """The run with those of the rows that the model lost booked on the verifier."""
-    inside = [name in (MODEL, UNDETERMINED) for name, _ in side.modes]
-    own = np.array([*inside, False], bool)  # the last is for -1
+    own = np.array([*(name in (MODEL, UNDETERMINED) for name, _ in side.modes), False], bool)  # the last is for -1
     return booked(side, rows[own[side.mode[rows]]], MODE)

@@ -51,17 +51,17 @@ def config_diff(a: Side, b: Side, alignment: Alignment | None = None) -> tuple[S
 
 
 def _differences(there: Mapping[str, str], here: Mapping[str, str]) -> list[Setting]:
-    couples = [_setting(key, other, there.get(key), here.get(other)) for key, other in _couples(there, here)]
+    """Without settings that say again what one before them said: the same thing, or the same two values."""
+    couples = (_setting(key, other, there.get(key), here.get(other)) for key, other in _couples(there, here))
     meanings = {_about(key).same_as for key in there} & {_about(key).same_as for key in here}
     by_content = {kind for key, kind in _CONTENTS.items() if key in there and key in here}
-    settings = [
-        setting
-        for setting in couples
-        if setting is not None
-        and (setting.known or _about(setting.key).same_as not in meanings)
-        and not (_about(setting.key).is_place and setting.kind in by_content)
-    ]
-    return _once(sorted(settings, key=_rank))
+    distinct: dict[tuple[str, ...], Setting] = {}
+    for setting in sorted(filter(None, couples), key=_rank):
+        about = _about(setting.key)
+        if (setting.known or about.same_as not in meanings) and not (about.is_place and setting.kind in by_content):
+            values = (_plain(setting.baseline, about), _plain(setting.candidate, about)) if ":" in about.same_as else ()
+            distinct.setdefault((about.same_as, *values), setting)
+    return list(distinct.values())
 
 
 def _rank(setting: Setting) -> tuple[bool, bool, int, int, str]:
@@ -124,16 +124,6 @@ def _plain(value: str | None, about: Named) -> str:
 
 def _number(value: float) -> str:
     return str(int(value)) if value.is_integer() else repr(value)
-
-
-def _once(settings: list[Setting]) -> list[Setting]:
-    """Without settings that say again what one before them said: the same thing, or the same two values."""
-    distinct: dict[tuple[str, ...], Setting] = {}
-    for setting in settings:
-        about = _about(setting.key)
-        values = (_plain(setting.baseline, about), _plain(setting.candidate, about)) if ":" in about.same_as else ()
-        distinct.setdefault((about.same_as, *values), setting)
-    return list(distinct.values())
 
 
 def changed(diff: Sequence[Setting]) -> list[Setting]:
@@ -282,7 +272,9 @@ def named(key: str) -> Named | None:
     if tail & _known()["record"] and kind in ("other", "harness"):
         return None
     counts = kind != "repeats" and "seed" not in tail and not _is_how_many(tail)
-    return Named(kind, counts, is_place, _same_as(key, kind, tail))
+    of_one = _known()["of_one"]
+    is_one = kind in ("repeats", "skills") or (kind in of_one and tail <= of_one[kind])
+    return Named(kind, counts, is_place, kind if is_one else f"{kind}: {tail_of(key).lower()}")
 
 
 def _about(key: str) -> Named:
@@ -316,10 +308,3 @@ def _kind(tail: frozenset[str], words: frozenset[str]) -> str:
 def _is_how_many(tail: frozenset[str]) -> bool:
     """Does it say how many tasks are run, not how."""
     return tail == {"limit"} or (bool(tail & _known()["how_many"]) and bool(tail & {"num", "n", "max", "limit"}))
-
-
-def _same_as(key: str, kind: str, tail: frozenset[str]) -> str:
-    of_one = _known()["of_one"]
-    if kind in ("repeats", "skills") or (kind in of_one and tail <= of_one[kind]):
-        return kind
-    return f"{kind}: {tail_of(key).lower()}"

@@ -36,10 +36,7 @@ def answer(comparison: Comparison, question: str) -> Tested | None:
 
 
 def adjusted(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    """Holm's adjustment over the candidates that are held against one baseline, for each question apart.
-
-    A change that does not survive it is claimed no longer. One candidate is left as it is.
-    """
+    """Holm's adjustment over the candidates against one baseline, by question: what does not survive it is claimed no longer."""
     out = list(comparisons)
     for baseline in {comparison.baseline for comparison in comparisons}:
         places = [i for i, comparison in enumerate(out) if comparison.baseline == baseline]
@@ -212,7 +209,12 @@ def _solvers(runs: Shared) -> dict[str, Any]:
     names, solved = [side.run for side in runs.sides], runs.passes > 0
     n_solvers, has_others = solved.sum(0), runs.is_judged and len(names) > 1
     own = solved & (n_solvers == 1) & has_others
-    chances = _chances(runs)
+    # by run and task C(n_r, c) / C(N, c), that all passes fall to the run if dealt at random; 0 where they cannot
+    log = special().gammaln
+    n, c = runs.n.astype(np.float64), runs.passes.sum(0).astype(np.float64)
+    rows, fits = n.sum(0), (c > 0) & (n >= c)
+    rest = np.where(fits, n - c, 0.0)
+    chances = np.where(fits, np.exp(log(n + 1) - log(rest + 1) - log(rows + 1) + log(rows - c + 1)), 0.0)
     return {
         "only_one": {run: runs.named(tasks) for run, tasks in zip(names, own, strict=True)},
         "none_solves": runs.named((n_solvers == 0) & runs.is_judged),
@@ -259,17 +261,6 @@ def _notes(runs: Shared, expected_alone: Mapping[str, float]) -> Iterator[str]:
             f"{count(int(none.sum()), 'task is', 'tasks are')} solved by no run; the one with the fewest has {repeats} of all runs "
             f"together, where a pass rate of up to {1 - 0.05 ** (1 / least):.0%} can stay unseen (95% bound)."
         )
-
-
-def _chances(runs: Shared) -> Floats:
-    """By run and task: C(n_r, c) / C(N, c), that all passes fall to the run if dealt at random; 0 where they cannot."""
-    log = special().gammaln
-    n, c = runs.n.astype(np.float64), runs.passes.sum(0).astype(np.float64)
-    rows, fits = n.sum(0), (c > 0) & (n >= c)
-    rest = np.where(fits, n - c, 0.0)
-    chance = np.exp(log(n + 1) - log(rest + 1) - log(rows + 1) + log(rows - c + 1))
-    chances: Floats = np.where(fits, chance, 0.0)
-    return chances
 
 
 # ---- Checkpoints in order -------------------------------------------------------------------------

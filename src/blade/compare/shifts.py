@@ -156,8 +156,7 @@ def derived(pair: Paired) -> tuple[Derived, ...]:
 
 
 def _of_passes(pair: Paired) -> Iterator[Derived]:
-    passing = passes(pair)
-    if passing is None:
+    if (passing := passes(pair)) is None:
         return
     (n_a, c_a), (n_b, c_b) = (pair.n_a, passing[0]), (pair.n_b, passing[1])
     if {pair.a.score_name, pair.b.score_name} != {"pass_at_1"}:

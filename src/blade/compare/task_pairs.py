@@ -94,10 +94,7 @@ def counts(side: Side) -> Ints:
 
 
 def means(side: Side, values: NDArray[Any]) -> Floats:
-    """The mean of a row column for every task code; nan where a task has no counted row.
-
-    Rewards are added exactly where they are 0 and 1; otherwise in the order of the rows, which is fixed.
-    """
+    """The mean of a row column by task code, added in the fixed order of the rows; nan where a task has no counted row."""
     n = counts(side)
     task_means = np.full(n.size, np.nan)
     scored = np.flatnonzero(n)
@@ -160,9 +157,6 @@ def reach(pair: Paired) -> float:
     return max(float(x.max()) for x in scores) - min(float(x.min()) for x in scores)
 
 
-# ---- All tasks of both runs ------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class TaskSets:
     """The tasks of two runs that have a counted row, as codes of each run, and the mean score of each."""
@@ -199,10 +193,7 @@ def task_sets(pair: Paired) -> TaskSets:
 
 
 class Spread(NamedTuple):
-    """How the tasks of both runs lie around the means of their cells, to tell how sure sums of them are.
-
-    A task that both runs have is one draw and brings both its deviations.
-    """
+    """How the tasks of both runs lie around the means of their cells; a task that both have is one draw with both deviations."""
 
     sums: list[Floats]  # of the scores of each cell, in either run
     squares: list[Floats]  # of the deviations
@@ -247,4 +238,3 @@ def spread(sets: TaskSets, cells: tuple[Ints, Ints], n_cells: int, step: float) 
     products = summed(both, away[0][:n] * away[1][:n], n_cells * n_cells)
     shared = np.bincount(both, minlength=n_cells * n_cells)
     return Spread(sums, squares, products.reshape(square), sizes, shared.reshape(square), step)
-

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from blade import events, model, stats
 from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.fact_cover import gain
-from blade.diagnose.groups import Group, Trust, sentence, short
+from blade.diagnose.groups import Group, sentence, short
 from blade.diagnose.ladder import Diagnosis
 from blade.diagnose.population import Mask, Population
 from blade.diagnose.rungs import kinds
@@ -48,14 +48,22 @@ class Concluded(msgspec.Struct, frozen=True):
 def conclude(diagnosis: Diagnosis, index: Sequence[int], opener: Opener, judgements: Judged) -> Concluded:
     """Everything in the nouns of a report; `index` is the task of each row as the file numbers it."""
     people, rest, task = diagnosis.people, diagnosis.unexplained, np.asarray(index)
-    _reconcile(diagnosis.groups)
+    # too many and too few calls of one tool have one fix: it is one finding about choosing it
+    for many in (result for result in diagnosis.groups if result.name.startswith("calls `")):
+        few = [result for result in diagnosis.groups if f"never calls `{many.tool}`" in result.name]
+        n_many, n_few = int(many.rows.sum()), int(sum(result.rows.sum() for result in few))
+        for result in (many, *few) if few else ():
+            result.fix = sentence("conclusions.choosing", tool=many.tool, many=n_many, few=n_few)
     groups = tuple(_group(people, task, result, number, opener) for number, result in enumerate(diagnosis.groups, 1))
     attributions, modes = _attributions(diagnosis, task, groups, opener, judgements)
     return Concluded(
-        trust=tuple(_trust(people, entry) for entry in diagnosis.trust),
+        trust=tuple(
+            model.Trust(people.run, entry.level, label, entry.text, int(entry.rows.sum()), select(people, entry.rows), entry.fix)
+            for entry in diagnosis.trust for label in [model.Cause(entry.label) if entry.label else None]
+        ),
         groups=groups,
         unexplained=model.Unexplained(people.run, _points(people, rest), int(rest.sum()), select(people, rest)),
-        slices=tuple(_slice(people, piece) for piece in _without_twins(diagnosis.slices)),
+        slices=_slices(people, diagnosis.slices),
         attributions=tuple(attributions),
         losses=_losses(people, modes),
         run_causes=_run_causes(people, diagnosis, groups),
@@ -67,15 +75,6 @@ def conclude(diagnosis: Diagnosis, index: Sequence[int], opener: Opener, judgeme
             for i in np.flatnonzero(result.rows)
         },
     )
-
-
-def _reconcile(groups: Sequence[Group]) -> None:
-    """Give groups that blame too many and too few calls of one tool the same fix: it is one finding about choosing it."""
-    for many in groups:
-        few = [group for group in groups if f"never calls `{many.tool}`" in group.name] if many.name.startswith("calls `") else []
-        n_many, n_few = int(many.rows.sum()), int(sum(group.rows.sum() for group in few))
-        for group in (many, *few) if few else ():
-            group.fix = sentence("conclusions.choosing", tool=many.tool, many=n_many, few=n_few)
 
 
 def _blamed(result: Group, row: RowEvidence) -> int | None:
@@ -97,30 +96,21 @@ def select(people: Population, rows: Mask) -> str:
     return f"select run, task, repeat, row from rollouts where run = '{name}' and {condition}"
 
 
-def _without_twins(pieces: Sequence[kinds.Slice]) -> list[kinds.Slice]:
-    """Of slices of nearly the same rows under two names the first."""
-    remainder: list[kinds.Slice] = []
+def _slices(people: Population, pieces: Sequence[kinds.Slice]) -> tuple[model.Slice, ...]:
+    """Kinds of task with their rate over tasks and that of all others; of nearly the same rows under two names the first."""
+    result: list[tuple[kinds.Slice, model.Slice]] = []
     for piece in pieces:
-        alike = (other.rows for other in remainder if other.n_tasks == piece.n_tasks)
+        alike = (other.rows for other, _ in result if other.n_tasks == piece.n_tasks)
         if all((piece.rows & rows).sum() < TWIN * (piece.rows | rows).sum() for rows in alike):
-            remainder.append(piece)
-    return remainder
-
-
-def _slice(people: Population, piece: kinds.Slice) -> model.Slice:
-    """A kind of task with its rate over tasks, and that of all others."""
-    inside, rest = (people.rates(rows) for rows in (piece.rows, ~piece.rows))
-    low, high, _ = stats.mean_interval(inside, 0.0, 1.0) or (None, None, None)
-    return model.Slice(people.run, piece.field, piece.value, len(inside), float(inside.mean()), low, high, float(rest.mean()), piece.p)
+            inside, rest = (people.rates(rows) for rows in (piece.rows, ~piece.rows))
+            low, high, _ = stats.mean_interval(inside, 0.0, 1.0) or (None, None, None)
+            rates = len(inside), float(inside.mean()), low, high, float(rest.mean())
+            result.append((piece, model.Slice(people.run, piece.field, piece.value, *rates, piece.p)))
+    return tuple(entry for _, entry in result)
 
 
 def _points(people: Population, rows: Mask) -> float:
     return math.fsum(people.lost[rows].tolist())
-
-
-def _trust(people: Population, entry: Trust) -> model.Trust:
-    label = model.Cause(entry.label) if entry.label else None
-    return model.Trust(people.run, entry.level, label, entry.text, int(entry.rows.sum()), select(people, entry.rows), entry.fix)
 
 
 def _key(people: Population, task: np.ndarray, i: int) -> str:
@@ -315,10 +305,8 @@ def _recommendations(
         by_fix.setdefault(group.fix, (group, source))
     for group, source in by_fix.values():
         keys = tuple(dict.fromkeys(people.keys[int(code)] for code in task[source.rows]))
-        result.append(
-            model.Recommendation(
-                0, people.run, group.id, group.fix, group.label, group.name, group.gain, group.most, group.label in MEASUREMENT,
-                sentence(f"conclusions.{'not ' if group.gain is None else ''}identified"), keys, _quotes(group),
-            )
-        )  # fmt: skip
+        result.append(model.Recommendation(
+            0, people.run, group.id, group.fix, group.label, group.name, group.gain, group.most, group.label in MEASUREMENT,
+            sentence(f"conclusions.{'not ' if group.gain is None else ''}identified"), keys, _quotes(group),
+        ))  # fmt: skip
     return tuple(replace(entry, rank=rank) for rank, entry in enumerate(result, 1))

@@ -14,8 +14,7 @@ from blade.model import Call, Episode, TaskTraces
 
 _FIELDS = ("extracted_answer", "predicted_answer", "parsed_option", "predicted_value", "model_patch_sha256")
 
-# ---- What counts as prose -------------------------------------------------------------------------
-
+# What counts as prose:
 FEWEST, MOST = 5, 150  # words: below it is a value, above a work of its own
 LONGEST = 20 * MOST  # characters
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
@@ -26,10 +25,7 @@ _DEEPEST = 8
 
 
 class Ended(NamedTuple):
-    """What one rollout ended with: for repeats of its run, and in three grains for other runs; 0: nothing.
-
-    The grains are hashes, so that many rows are cheap to hold and to compare.
-    """
+    """What one rollout ended with: for repeats of its run, and in three grains (hashes, cheap to hold) for other runs; 0: nothing."""
 
     position: int
     content: str  # equal contents are the same result; empty where it cannot be compared
@@ -45,10 +41,7 @@ def observe(task: TaskTraces) -> list[Ended]:
 
 
 def content(episode: Episode, changes: bool) -> str:
-    """The answer, or the changes it made, in a form in which equal ones are equal.
-
-    Where the task is to change something, to have changed nothing is a result; what was said is none.
-    """
+    """The answer or the changes, in a form in which equal ones are equal; where changes are due, none is a result, and words are not."""
     text = _read(episode.trace.row)
     if text:
         return f"answer {answers.normalised(text)}"

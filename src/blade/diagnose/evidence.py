@@ -209,9 +209,6 @@ def most_met(acts: Iterable[Act]) -> int:
     return max(Counter(act.template for act in acts if act.template).values(), default=0)
 
 
-# ---- Fields --------------------------------------------------------------------------------------
-
-
 def _transcript(scalars: list[tuple[str, Any]]) -> str:
     """The field that looks like a trace: a list of messages, else the longest text that is named like one."""
     for path, value in scalars:

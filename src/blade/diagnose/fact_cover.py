@@ -12,7 +12,7 @@ from blade.diagnose.groups import Group, group
 from blade.diagnose.population import Ints, Mask, Population
 from blade.model import Gain
 from blade.stats.intervals import Z95, special, t_quantile
-from blade.stats.significance import hypergeometric_tail
+from blade.stats.paired_changes import hypergeometric_tail
 
 PURE, PURE_SHARE = 0.99, 0.15
 IMPURE, IMPURE_WITHIN = 0.7, 0.3  # least purity of a group: between tasks, and where the same tasks pass without the fact
@@ -227,10 +227,7 @@ def _is_chosen(people: Population, rows: Mask, half: Mask) -> bool:
 
 
 def _by_task(people: Population, matched: Mask, half: Mask) -> tuple[np.ndarray, np.ndarray]:
-    """Of each task, by how much rows without the fact pass more often in this half, and the points of all rows with it.
-
-    Not a number where the half does not show both kinds of rows.
-    """
+    """By task, how much more often rows without the fact pass in this half (nan if it lacks either), and the points of all rows with it."""
     task = np.unique(people.task, return_inverse=True)[1]
     size = np.bincount(task)
 

@@ -253,18 +253,17 @@ def adopt_flags(people: Population) -> None:
     """Take calls for failed that a list of the row says did not work, where results show that this is what the list states."""
     rows = [row for row in people.rows if row.acts]
     present = Counter(path for row in rows for path in row.flags)
-    stated = [path for path, n in sorted(present.items()) if n >= ALIGNED * len(rows) and _states_success(rows, path)]
+    stated = []
+    for path in sorted(path for path, n in present.items() if n >= ALIGNED * len(rows)):
+        # nearly all results that read as an error are false in it, and most others true
+        pairs = (pair for row in rows for pair in zip(row.acts, row.flags.get(path, ()), strict=False))
+        seen = Counter((act.failed, flag) for act, flag in pairs if act.is_answered)
+        n_errors, n_others = seen[True, True] + seen[True, False], seen[False, True] + seen[False, False]
+        if n_errors >= LEAST_ERRORS and seen[True, False] >= REFUSED * n_errors and seen[False, True] > WORKED * n_others:
+            stated.append(path)
     for row in rows:
         if phrase := [row.flags[path] for path in stated if path in row.flags]:
             _mark(row, [all(flags) for flags in zip(*phrase, strict=True)])
-
-
-def _states_success(rows: list[RowEvidence], path: str) -> bool:
-    """Whether nearly all results that read as an error are false in a list of flags, and most others true."""
-    pairs = (pair for row in rows for pair in zip(row.acts, row.flags.get(path, ()), strict=False))
-    seen = Counter((act.failed, flag) for act, flag in pairs if act.is_answered)
-    n_errors, n_others = seen[True, True] + seen[True, False], seen[False, True] + seen[False, False]
-    return n_errors >= LEAST_ERRORS and seen[True, False] >= REFUSED * n_errors and seen[False, True] > WORKED * n_others
 
 
 def _mark(row: RowEvidence, worked: list[bool]) -> None:

@@ -29,9 +29,7 @@ def checked(diagnosis: Diagnosis, score: float | None, rewards: np.ndarray, pass
     diagnosis.trust += [entry for entry in result if entry is not None]
     order = {"alarm": 0, "warning": 1, "note": 2}
     # data first, since nothing else means much where rows are grouped wrongly; then by rows concerned
-    diagnosis.trust.sort(
-        key=lambda entry: (order[entry.level], entry.label != "DA", -int(entry.rows.sum()) if entry.level == "alarm" else 0)
-    )
+    diagnosis.trust.sort(key=lambda entry: (order[entry.level], entry.label != "DA", -int(entry.rows.sum()) * (entry.level == "alarm")))
     return diagnosis
 
 

@@ -12,6 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -112,8 +113,7 @@ def _unshown(facts: Mapping[Fact, set[str]], row: RowEvidence) -> list[tuple[str
     A value of the kind that passes use is fine where the request states it: an address, not the name of its owner.
     """
     return [
-        (source.name, step)
-        for fact, source, step in _arguments(row)
+        (source.name, step) for fact, source, step in _arguments(row)
         if fact in facts and not source.tool and not (source.is_given and source.shape in facts[fact])
     ]
 
@@ -218,22 +218,17 @@ def _omissions(people: Population, left: Mask, graded: frozenset[str]) -> Iterat
 
 def _pages(people: Population, left: Mask, graded: frozenset[str]) -> Iterator[Trace]:
     """Rows that leave a list after a part of it, where passes go on with the next one."""
-    next_ = Counter(fact for i in np.flatnonzero(people.passed) for fact in set(_continued(people.rows[i])))
-    for tool in sorted({tool for tool, _ in next_}):
-        names = {name for entry, name in next_ if entry == tool}
+    goes: defaultdict[str, set[str]] = defaultdict(set)
+    for act, after in (pair for row in people.of(people.passed) for pair in pairwise(row.acts)):
+        # a call goes on where an incomplete result ended: the same tool again, with one more argument
+        more = set(after.names) - set(act.names)
+        if act.is_partial and act.tool == after.tool and len(more) == 1:
+            goes[act.tool] |= more
+    for tool, names in sorted(goes.items()):
         among = people.where(lambda row: any(act.tool == tool and act.is_partial for act in row.acts))  # noqa: B023
-        goes_on = people.where(lambda row: any(act.tool == tool and names & set(act.names) for act in row.acts))  # noqa: B023
-        rows = among & ~goes_on
+        rows = among & ~people.where(lambda row: any(act.tool == tool and names & set(act.names) for act in row.acts))  # noqa: B023
         if (rows & left).any() and people.passed[rows].sum() <= NEVER * max(1, int((people.passed & among).sum())):
             yield Trace("pages", rows, partial(_last_of, tool), {"tool": tool, "names": joined(sorted(names))})
-
-
-def _continued(row: RowEvidence) -> Iterator[Fact]:
-    """Calls that go on where an incomplete result ended: the same tool again, with one more argument."""
-    for first, second in zip(row.acts, row.acts[1:], strict=False):
-        more = set(second.names) - set(first.names)
-        if first.is_partial and first.tool == second.tool and len(more) == 1:
-            yield first.tool, more.pop()
 
 
 # ---- An error that is not corrected ----------------------------------------------------------------
@@ -263,9 +258,6 @@ def _refused(graded: frozenset[str], row: RowEvidence) -> Act | None:
         elif act.tool in lacking and act.tool not in worked and act.is_answered:
             result = act
     return result
-
-
-# ---- Groups ----------------------------------------------------------------------------------------
 
 
 def _group(people: Population, way: Trace, rows: Mask, groups: Sequence[Group]) -> Group:

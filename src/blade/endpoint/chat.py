@@ -59,7 +59,11 @@ def chat_request(params: Mapping[str, Any], form: Form = PLAIN) -> Row:
     body: Row = {name: value for name, value in params.items() if name not in _OTHERWISE}
     body["messages"] = _messages(params, form)
     if params.get("tools"):
-        body["tools"] = [_tool(_object(tool, "a tool")) for tool in params["tools"]]
+        tools = [_object(tool, "a tool") for tool in params["tools"]]
+        for kind in (tool.get("type", "function") for tool in tools):
+            if kind not in ("function", "custom"):
+                raise Unsayable(f"the request has a tool of type {str(kind)[:40]}, which no chat endpoint has")
+        body["tools"] = [_nested(tool, tool.get("type", "function")) for tool in tools]
         body |= {name: params[name] for name in ("tool_choice", "parallel_tool_calls") if name in params}
         if isinstance(choice := body.get("tool_choice"), Mapping):
             body["tool_choice"] = _nested(choice, str(choice.get("type")))
@@ -83,13 +87,6 @@ def _text(text: Mapping[str, Any]) -> Row:
 def _nested(value: Mapping[str, Any], kind: str, name: str = "") -> Row:
     """What a chat has under the name of its kind, and the Responses API beside its type."""
     return {"type": name or kind, name or kind: {key: item for key, item in value.items() if key != "type"}}
-
-
-def _tool(tool: Mapping[str, Any]) -> Row:
-    kind = tool.get("type", "function")
-    if kind not in ("function", "custom"):
-        raise Unsayable(f"the request has a tool of type {str(kind)[:40]}, which no chat endpoint has")
-    return _nested(tool, kind)
 
 
 def _object(value: Any, what: str) -> Mapping[str, Any]:
@@ -118,7 +115,8 @@ def _messages(params: Mapping[str, Any], form: Form) -> list[Row]:
     for place, item in enumerate(items):
         kind = item.get("type") or "message"
         if kind == "reasoning":
-            thought += _thought_of(item) if place > last_question else ""
+            thoughts = (item.get("content") or item.get("summary") or []) if place > last_question else []
+            thought += "".join(str(part.get("text") or "") for part in thoughts if isinstance(part, Mapping))
             continue
         if kind in _OUTPUTS:
             output = _parts(item.get("output"))
@@ -178,11 +176,6 @@ def _part(part: Any) -> Row:
     raise Unsayable(f"the request holds a part of type {str(kind)[:40]}, which no chat endpoint has")
 
 
-def _thought_of(item: Mapping[str, Any]) -> str:
-    parts = item.get("content") or item.get("summary") or []
-    return "".join(str(part.get("text") or "") for part in parts if isinstance(part, Mapping))
-
-
 # ---- The response ------------------------------------------------------------------------------
 
 
@@ -207,25 +200,15 @@ def response_of(chat: Mapping[str, Any], params: Mapping[str, Any], splits_thoug
             raise ValueError("the chat completion says nothing, nor why")
         output = [_message([{"annotations": [], "text": "", "type": "output_text"}], name, status)]
     return {
-        "id": f"resp_{name}",
-        "created_at": float(chat.get("created") or 0),
-        "error": None,
+        "id": f"resp_{name}", "created_at": float(chat.get("created") or 0), "error": None,
         "incomplete_details": {"reason": cut} if cut else None,
-        "instructions": params.get("instructions"),
-        "metadata": params.get("metadata"),
-        "model": str(chat.get("model") or params.get("model") or ""),
-        "object": "response",
-        "output": output,
-        "parallel_tool_calls": params.get("parallel_tool_calls", True),
-        "temperature": params.get("temperature"),
-        "tool_choice": params.get("tool_choice", "auto"),
-        "tools": params.get("tools") or [],
-        "top_p": params.get("top_p"),
-        "max_output_tokens": params.get("max_output_tokens"),
-        "reasoning": params.get("reasoning"),
-        "status": status,
-        "usage": usage,
-    }
+        "instructions": params.get("instructions"), "metadata": params.get("metadata"),
+        "model": str(chat.get("model") or params.get("model") or ""), "object": "response", "output": output,
+        "parallel_tool_calls": params.get("parallel_tool_calls", True), "temperature": params.get("temperature"),
+        "tool_choice": params.get("tool_choice", "auto"), "tools": params.get("tools") or [],
+        **{key: params.get(key) for key in ("top_p", "max_output_tokens", "reasoning")},
+        "status": status, "usage": usage,
+    }  # fmt: skip
 
 
 def _output(
@@ -277,15 +260,12 @@ def _calls(message: Mapping[str, Any], name: str) -> list[Row]:
         if not isinstance(inner, Mapping):
             raise ValueError("a tool call of the chat completion names no function")
         value = inner.get(field)
-        item = {
+        items.append({
             field: value if isinstance(value, str) else msgspec.json.encode(value or {}).decode(),
-            "call_id": str(call.get("id") or f"call_{name}_{place}"),
-            "name": str(inner.get("name") or ""),
+            "call_id": str(call.get("id") or f"call_{name}_{place}"), "name": str(inner.get("name") or ""),
             "type": "custom_tool_call" if kind == "custom" else "function_call",
-            "id": f"fc_{name}_{place}",
-            "status": "completed",
-        }
-        items.append(item)
+            "id": f"fc_{name}_{place}", "status": "completed",
+        })  # fmt: skip
     return items
 
 

@@ -63,7 +63,10 @@ class Client:
                 if fault.status == 404 and path in self._answered and not fault.has_no_model:
                     # a route that was there a moment ago is not missing
                     fault.kind, fault.again = "model_unreachable", True
-                elif not is_chat and path not in self._answered and _wants_chat(fault, body):
+                elif not is_chat and path not in self._answered and (
+                    fault.has_no_responses
+                    or ("store" in body and fault.status in (400, 415, 422) and faults.refuses("store", fault.said))
+                ):  # fmt: skip
                     is_chat = True
                     continue
                 elif (simpler := faults.simpler(form, fault, is_chat)) is not None:
@@ -163,12 +166,6 @@ def host(url: URL) -> str:
 def login(url: URL) -> str:
     """Name and password of an address in the form in which they are sent, or nothing."""
     return f"{url.user}:{url.password or ''}" if url.user else ""
-
-
-def _wants_chat(fault: Fault, body: Row) -> bool:
-    return fault.has_no_responses or (
-        "store" in body and fault.status in (400, 415, 422) and faults.refuses("store", fault.said)
-    )
 
 
 # ---- Bodies ------------------------------------------------------------------------------------

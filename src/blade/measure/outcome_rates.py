@@ -41,9 +41,7 @@ def measures(run: str, rollouts: Rollouts, coverage: Coverage, scoring: Scoring)
 
 def oracle(scoring: Scoring) -> float | None:
     """The score if the best repeat of every task were taken."""
-    if not scoring.n.size:
-        return None
-    return float(np.maximum.reduceat(scoring.row_score, scoring.starts).mean())
+    return float(np.maximum.reduceat(scoring.row_score, scoring.starts).mean()) if scoring.n.size else None
 
 
 def ks_up_to(most: int, dense: int = DENSE_K) -> list[int]:
@@ -200,11 +198,7 @@ def _missing(run: str, coverage: Coverage, scoring: Scoring) -> Iterator[Measure
 
 
 def missing_bounds(coverage: Coverage, scoring: Scoring) -> tuple[Floats, Floats]:
-    """Task means with every missing row scored 0, and scored 1, over all tasks with a row or a gap.
-
-    The denominator is the scored rows plus the missing keys, which is the expected rows unless a key
-    has several rows.
-    """
+    """Task means with every missing row scored 0, and scored 1, over the scored rows plus the missing keys of each task that has any."""
     missing = coverage.missing_per_task
     n, total = np.zeros(missing.size, np.int64), np.zeros(missing.size)
     n[scoring.tasks] = scoring.n
@@ -286,10 +280,7 @@ def _answers(task: Ints, answer: Hashes, score: Floats) -> tuple[Ints, Ints, Flo
 
 
 def _won(election: Election, scoring: Scoring, k: int) -> Floats:
-    """The expected score of every task, nan below k rows.
-
-    It is linear in the scores of the answers, so each answer needs only its chance to win.
-    """
+    """The expected score of every task, nan below k rows; linear in the scores of the answers, so each needs only its chance to win."""
     chances = np.array([_chance(*election.ballots[ballot], rows, k) for ballot, rows in election.candidates])
     weights = chances[election.candidate] * election.score if chances.size else election.score
     won = np.bincount(election.task, weights, minlength=scoring.n.size)
@@ -338,7 +329,12 @@ IF_PRESENT = (Outcome.ERRORED, Outcome.TIMED_OUT)
 
 def effort(rollouts: Rollouts, scoring: Scoring) -> Iterator[Measure]:
     """Mean and median of each effort over the rows that report it; nothing where no row does."""
-    slices = dict(_by_outcome(scoring))
+    codes = scoring.outcome[scoring.rows]
+    by_outcome = {outcome: codes == CODE[outcome] for outcome in (*ALWAYS_SHOWN, *IF_PRESENT)}
+    slices = {"all": np.ones(codes.size, np.bool_)} | {
+        outcome.value: rows for outcome, rows in by_outcome.items()
+        if (scoring.has_pass_rate if outcome in ALWAYS_SHOWN else rows.any())
+    }  # fmt: skip
     for name, column in EFFORTS.items():
         values = np.asarray(getattr(rollouts, column))[scoring.rows].astype(np.float64)
         is_reported = values >= 0  # false for nan
@@ -351,15 +347,3 @@ def effort(rollouts: Rollouts, scoring: Scoring) -> Iterator[Measure]:
                 value = float(middle(part)) if part.size else None
                 how = f"{'median' if suffix else 'mean'} over rows that report it"
                 yield Measure(rollouts.run, name + suffix, value, part.size, "rows", slice=label, method=how)
-
-
-def _by_outcome(scoring: Scoring) -> Iterator[tuple[str, Bools]]:
-    codes = scoring.outcome[scoring.rows]
-    yield "all", np.ones(codes.size, np.bool_)
-    if scoring.has_pass_rate:
-        for outcome in ALWAYS_SHOWN:
-            yield outcome.value, codes == CODE[outcome]
-    for outcome in IF_PRESENT:
-        rows = codes == CODE[outcome]
-        if rows.any():
-            yield outcome.value, rows

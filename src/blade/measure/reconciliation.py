@@ -17,10 +17,7 @@ from blade.model import Compared, Coverage, Floats, Ints, ReportedNumber, Rollou
 RELATIVE = 1e-9
 AGREES = "agrees"
 NOT_RECOMPUTED = "not recomputed: BLADE has no definition of this name"
-UNEXPLAINED = (
-    "differs, not explained by masked, failed or duplicate rows: "
-    "the file may be stale or computed on other rows"
-)
+UNEXPLAINED = "differs, not explained by masked, failed or duplicate rows: the file may be stale or computed on other rows"
 NULLS_LEFT_OUT = "rows without a usable reward are left out there and count as 0 here"
 STATISTIC = re.compile(r"(mean|max|min|median|std)/(.+)")
 PASS_AT = re.compile(r"pass@(\d{1,6})(?:\[avg-of-(\d{1,6})\])?/([^/]+)(?:/(std_dev|std_err)_across_runs)?")
@@ -54,8 +51,7 @@ def compared(
     choices, counts = list(_row_choices(rollouts, scoring)), _counts(rollouts, coverage, scoring)
     for number in reported:
         ours, why = (
-            _explained_count(number, counts[number.name], coverage)
-            if number.name in counts
+            _explained_count(number, counts[number.name], coverage) if number.name in counts
             else _explained(number, rollouts, scoring, choices)
         )
         if why == UNEXPLAINED and (gone := coverage.identical_duplicates + coverage.superseded):

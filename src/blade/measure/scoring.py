@@ -79,7 +79,9 @@ def scoring(rollouts: Rollouts, threshold: float | None) -> Scoring:
     threshold = i if threshold is None else threshold
     actual = threshold is not None
     bar = 1.0 if threshold is None else float(threshold)
-    has_pass_rate = actual or _is_judged_at_one(kind, usable)
+    # without a threshold 1 means a pass; one other value on all rows was computed per batch, and says nothing of a row
+    is_copied = kind is RewardKind.CONSTANT and TOLERANCE < usable[0] < 1 - TOLERANCE
+    has_pass_rate = actual or not (is_copied or kind is RewardKind.UNBOUNDED)
     row_reward = np.where(unscored, 0.0, reward)
     row_passed = ~unscored & (row_reward >= bar - TOLERANCE) & has_pass_rate
     at_one = int(np.count_nonzero(usable >= 1 - TOLERANCE))
@@ -87,6 +89,12 @@ def scoring(rollouts: Rollouts, threshold: float | None) -> Scoring:
         actual or kind in (RewardKind.BINARY, RewardKind.CONSTANT) or at_one >= REACHES_ONE * rows.size
     )
     row_score = row_passed.astype(np.float64) if is_rate else row_reward
+    outcome = np.full(rollouts.task.size, CODE[Outcome.FAILED] if has_pass_rate else NO_OUTCOME, np.int8)
+    outcome[rollouts.errored] = CODE[Outcome.ERRORED]
+    outcome[rollouts.timed_out] = CODE[Outcome.TIMED_OUT]
+    outcome[rows[row_passed]] = CODE[Outcome.PASSED]
+    outcome[~np.isfinite(rollouts.reward)] = CODE[Outcome.MALFORMED]
+    outcome[rollouts.masked] = CODE[Outcome.MASKED]
     tasks, starts, n = groups_of(rollouts.task[rows])
     c = _sums(row_passed.astype(np.int64), starts)
     task_rewards = _sums(row_reward, starts) / n
@@ -95,7 +103,7 @@ def scoring(rollouts: Rollouts, threshold: float | None) -> Scoring:
         score_name="pass_at_1" if is_rate else "mean_reward", rows=rows, row_reward=row_reward, row_passed=row_passed,
         row_score=row_score, unscored=unscored, tasks=tasks, starts=starts, n=n, c=c,
         task_means=c / n if is_rate else task_rewards, task_rewards=task_rewards,
-        outcome=_outcome_codes(rollouts, rows, row_passed, has_pass_rate),
+        outcome=outcome,
     )  # fmt: skip
 
 
@@ -146,17 +154,6 @@ def outcomes(rollouts: Rollouts, scoring: Scoring) -> NDArray[Any]:
     return names[scoring.outcome]
 
 
-def _is_judged_at_one(kind: RewardKind, usable: Floats) -> bool:
-    """Whether 1 means a pass though nobody said so.
-
-    One value other than 0 and 1 on all rows was computed per batch and copied: it says nothing about
-    a row.
-    """
-    if kind is RewardKind.CONSTANT:
-        return bool(usable[0] <= TOLERANCE or usable[0] >= 1 - TOLERANCE)
-    return kind is not RewardKind.UNBOUNDED
-
-
 def begins(*columns: NDArray[Any]) -> Bools:
     """The rows of sorted columns in which some value is another than in the row before."""
     changes: Bools = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
@@ -172,16 +169,6 @@ def groups_of(task: NDArray[np.int32]) -> tuple[Ints, Ints, Ints]:
 
 def _sums(values: NDArray[Any], starts: Ints) -> NDArray[Any]:
     return np.add.reduceat(values, starts) if starts.size else values[:0]
-
-
-def _outcome_codes(rollouts: Rollouts, rows: Ints, row_passed: Bools, judged: bool) -> NDArray[np.int8]:
-    codes = np.full(rollouts.task.size, CODE[Outcome.FAILED] if judged else NO_OUTCOME, np.int8)
-    codes[rollouts.errored] = CODE[Outcome.ERRORED]
-    codes[rollouts.timed_out] = CODE[Outcome.TIMED_OUT]
-    codes[rows[row_passed]] = CODE[Outcome.PASSED]
-    codes[~np.isfinite(rollouts.reward)] = CODE[Outcome.MALFORMED]
-    codes[rollouts.masked] = CODE[Outcome.MASKED]
-    return codes
 
 
 def buckets(rollouts: Rollouts, scoring: Scoring) -> Buckets:

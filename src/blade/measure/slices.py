@@ -87,10 +87,12 @@ class Groups(NamedTuple):
 
 def _groups(column: Column, scoring: Scoring) -> Groups | None:
     """The values of the tasks; None where the field is no small set of values or changes within tasks."""
-    if _n_distinct(column, scoring.rows[scoring.starts]) > MAX_VALUES:
+    first = scoring.rows[scoring.starts]
+    texts, number = np.bincount(column.code[first] + 1)[1:], column.number[first]
+    # how many values there are, roughly: enough to turn ids and free text away early
+    if np.count_nonzero(texts) + np.unique(number[~np.isnan(number)]).size > MAX_VALUES:
         return None
-    result = _row_values(column, scoring.rows)
-    if result is None:
+    if (result := _row_values(column, scoring.rows)) is None:
         return None
     value, labels = result
     # Rows that broke off early may lack the field; the other repeats still tell.
@@ -109,16 +111,8 @@ def _groups(column: Column, scoring: Scoring) -> Groups | None:
     return Groups(tuple(labels[remainder[i]] for i in order), tasks, np.argsort(order)[place])
 
 
-def _n_distinct(column: Column, rows: Ints) -> int:
-    """How many values these rows have, roughly: enough to turn ids and free text away early."""
-    texts = np.bincount(column.code[rows] + 1)[1:]
-    number = column.number[rows]
-    return int(np.count_nonzero(texts)) + int(np.unique(number[~np.isnan(number)]).size)
-
-
 def _row_values(column: Column, rows: Ints) -> tuple[Ints, list[str]] | None:
-    """A code and its label for each row, -1 where the field is absent; None if it holds anything but
-    short texts, bools and small whole numbers."""
+    """A code and its label for each row, -1 without one; None if the field holds more than short texts, bools and small whole numbers."""
     kind, number = column.kind[rows], column.number[rows]
     is_bool, is_number, is_text = kind == BOOL, kind == NUMBER, kind == TEXT
     whole = number[is_number]

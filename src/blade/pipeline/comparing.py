@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from itertools import combinations
 from pathlib import Path
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -17,7 +16,7 @@ from blade.compare.gate_policy import Policy
 from blade.errors import UsageError
 from blade.formats import run_splits
 from blade.formats.assemble import Assembled
-from blade.model import Comparison, Gap, Outcome, Report, Side
+from blade.model import Gap, Outcome, Report, Side
 from blade.pipeline import report_pages, stages
 from blade.pipeline.comparison_sides import column_sides
 from blade.pipeline.load import Loaded
@@ -25,7 +24,7 @@ from blade.pipeline.run_tables import ground_of
 from blade.pipeline.stages import Clock
 from blade.query import select
 from blade.query.measures import by_task, measure_of
-from blade.query.query_ground import Ground, unknown
+from blade.query.query_ground import unknown
 from blade.tables.index import Watcher
 
 MARGIN = stage.MARGIN
@@ -53,7 +52,18 @@ def compare(
     if margin >= 1 and all(side.is_bounded for side in sides):
         raise UsageError(f"--margin {margin:g} is as wide as the score", "give a fraction such as 0.03", "bad-margin")
     report = with_comparisons(report, sides, margin, ordered, quick)
-    return report if policy is None or answers is None else _gated(report, policy, sides, answers)
+    if policy is None or answers is None:
+        return report
+    coverages = {
+        run.name: (run.coverage.scored - run.outcomes.get(Outcome.MALFORMED, 0), run.coverage.expected)
+        for run in report.runs
+    }
+    values, remarks = answers
+    gate = judge(
+        policy, report.comparisons, coverages, date.today(), {side.run: side for side in sides},  # waivers expire
+        lambda query, run: values[query, run], remarks,
+    )  # fmt: skip
+    return replace(report, gate=gate)
 
 
 def shared_threshold(loaded: Sequence[Loaded], threshold: float | None) -> float | None:
@@ -83,15 +93,13 @@ def with_comparisons(
     elif len(sides) > 2:
         for a, b in combinations(others, 2):
             pairs[a.run, b.run] = stage.brief(a, b, margin)
-        deltas = {names: _delta(pair) for names, pair in pairs.items()}
+        deltas: dict[tuple[str, str], tuple[float | None, float | None, float | None]] = {}
+        for names, pair in pairs.items():
+            new = next((test for test in pair.tests if test.question == "new tasks"), None)
+            deltas[names] = (pair.delta_common, *((new.low, new.high) if new is not None else (None, None)))
         matrix = replace(stage.matrix(sides, pairs), settings=stage.effects(sides, deltas))
     series = stage.series(sides, pairs) if ordered else None
     return replace(report, comparisons=tuple(comparisons), matrix=matrix, gaps=gaps, series=series)
-
-
-def _delta(pair: Comparison) -> tuple[float | None, float | None, float | None]:
-    new = next((test for test in pair.tests if test.question == "new tasks"), None)
-    return (pair.delta_common, None, None) if new is None else (pair.delta_common, new.low, new.high)
 
 
 def split_runs(loaded: Sequence[Loaded], field: str) -> list[Loaded]:
@@ -136,30 +144,13 @@ def _share_tasks(parts: Sequence[Assembled]) -> bool:
 # ---- The gate ------------------------------------------------------------------------------------
 
 
-def _gated(report: Report, policy: Policy, sides: Sequence[Side], answers: _Answers) -> Report:
-    """The report with every comparison judged by a policy, as of today: waivers expire."""
-    coverages = {
-        run.name: (run.coverage.scored - run.outcomes.get(Outcome.MALFORMED, 0), run.coverage.expected)
-        for run in report.runs
-    }
+def _answers(
+    policy: Policy, loaded: Sequence[Loaded], threshold: float | None
+) -> tuple[Mapping[tuple[str, str], Mapping[str, float]], Mapping[str, str]]:
+    """What the queries of a policy give, by query and run for each task, and names that no row has.
 
-    by_name = {side.run: side for side in sides}
-    gate = judge(
-        policy, report.comparisons, coverages, date.today(), by_name,
-        lambda query, run: answers.values[query, run], answers.remarks,
-    )  # fmt: skip
-    return replace(report, gate=gate)
-
-
-class _Answers(NamedTuple):
-    """What the queries of a policy give: by query and run for each task, and names that no row has."""
-
-    values: Mapping[tuple[str, str], Mapping[str, float]]
-    remarks: Mapping[str, str]
-
-
-def _answers(policy: Policy, loaded: Sequence[Loaded], threshold: float | None) -> _Answers:
-    """The queries of a policy, asked before anything else is done: one that is wrong fails at once."""
+    They are asked before anything else is done: one that is wrong fails at once.
+    """
     import duckdb
 
     values: dict[tuple[str, str], Mapping[str, float]] = {}
@@ -169,22 +160,18 @@ def _answers(policy: Policy, loaded: Sequence[Loaded], threshold: float | None) 
         try:
             for run in ground.runs:
                 values[query, run] = by_task(query, run, ground.connection)
-            remarks[query] = _unknown(query, ground)
+            measure = measure_of(query)
+            sql = f"select 1 from rollouts where ({measure.where or 'true' if measure else 'true'})"
+            used = select.tables_in(select.parsed(sql, ground.connection(False)))
+            # names that no row of any run has
+            remarks[query] = "; ".join(unknown(query, ground.connection(bool(used & select.OF_TRACES))))
         except UsageError as error:
             raise _bad_query(policy.path, query, error.message, error.hint) from error
         except duckdb.Error as error:
             first, *lines = str(error).splitlines() or ["the query failed"]
             names = next((line for line in lines if line.startswith(("Did you mean", "Candidate"))), "")
             raise _bad_query(policy.path, query, first.partition("Error: ")[2] or first, names.strip()) from error
-    return _Answers(values, remarks)
-
-
-def _unknown(query: str, ground: Ground) -> str:
-    """Names in a query that no row of any run has."""
-    measure = measure_of(query)
-    sql = f"select 1 from rollouts where ({measure.where or 'true' if measure else 'true'})"
-    used = select.tables_in(select.parsed(sql, ground.connection(False)))
-    return "; ".join(unknown(query, ground.connection(bool(used & select.OF_TRACES))))
+    return values, remarks
 
 
 def _bad_query(path: str, query: str, message: str, hint: str) -> UsageError:

@@ -7,15 +7,16 @@ import json
 import re
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+import numpy as np
 from msgspec.structs import replace
 
 from blade import events, measure
-from blade.diagnose import Diagnosis, Group, Population, RowEvidence, climb
+from blade.diagnose import Diagnosis, Group, Population, climb
 from blade.diagnose.equal_results import Ended
 from blade.formats import run_splits, single_rows
 from blade.measure import slices
@@ -59,8 +60,6 @@ _SETTING = re.compile(
 
 def read_sides(read: Sequence[Read], readings: Sequence[Reading], scored: Sequence[measure.Scoring]) -> list[Side]:
     """Runs whose traces were read: with the facts that rollouts show, and the errors they met."""
-    import numpy as np
-
     by_run = booked(readings)
     table = _table(mode for of_run in by_run for mode in of_run.modes.values())
     place = {mode: code for code, mode in enumerate(table)}
@@ -78,8 +77,6 @@ def read_sides(read: Sequence[Read], readings: Sequence[Reading], scored: Sequen
 
 def column_sides(loaded: Sequence[Loaded], scored: Sequence[measure.Scoring]) -> list[Side]:
     """Runs as their columns tell them: no trace is opened but a few for the settings."""
-    import numpy as np
-
     runs = list(zip(loaded, scored, strict=True))
     cut = max((entry.run.rollouts.truncated[s.rows].mean() for entry, s in runs if s.rows.size), default=0)
     modes = dict(COLUMN_MODES)
@@ -118,7 +115,9 @@ def booked(readings: Sequence[Reading]) -> list[Booked]:
     judged stays as they judged it.
     """
     together = climb(_together(readings))
-    outages = _outages([together, *(reading.diagnosis for reading in readings)])
+    groups = [group for diagnosis in (together, *(reading.diagnosis for reading in readings)) for group in diagnosis.groups]
+    reasons = {mode for group in groups if group.rung == "ran" and (mode := _mode_of(group))[0] == NEVER_RAN[0]}
+    outages = reasons if len(reasons) > 1 else set()  # one outage has many error messages
     facts = [(group.name, group.matched) for group in together.groups if group.matched is not None]
     by_run, start = [], 0
     for reading in readings:
@@ -131,8 +130,6 @@ def booked(readings: Sequence[Reading]) -> list[Booked]:
 
 def errors(read: Read) -> dict[str, Ints]:
     """List the errors in results of tools and in texts of the rows: place and template -> rows."""
-    import numpy as np
-
     met: defaultdict[str, set[int]] = defaultdict(set)
 
     @cache
@@ -140,23 +137,17 @@ def errors(read: Read) -> dict[str, Ints]:
         return events.masked(text, MAX_ERROR) if events.reads_as_error(text, events.READ) else ""
 
     for row_number, row in enumerate(read.rows):
-        for place, text in _error_texts(row):
+        texts = [(act.tool, act.template) for act in row.acts if act.template]
+        texts += [(path, value) for path, value in row.fields.items() if isinstance(value, str)]
+        texts += [(path, line) for path, lines in row.lines.items() for line in lines]
+        for place, text in texts:
             if error := named(text):
                 met[f"{place}: {error}"].add(row_number)
     return {name: np.array(sorted(rows), np.int64) for name, rows in sorted(met.items())}
 
 
-def _error_texts(row: RowEvidence) -> Iterator[tuple[str, str]]:
-    """Where a row may say that something went wrong, and what it says there."""
-    yield from ((act.tool, act.template) for act in row.acts if act.template)
-    yield from ((path, value) for path, value in row.fields.items() if isinstance(value, str))
-    yield from ((path, line) for path, lines in row.lines.items() for line in lines)
-
-
 def _together(readings: Sequence[Reading]) -> Population:
     """The rows of all runs as one population, in which each run keeps its own tasks."""
-    import numpy as np
-
     all_people = [reading.diagnosis.people for reading in readings]
     # a prompt that another run asks too is no sign that rows are grouped wrongly
     rows = [
@@ -179,17 +170,8 @@ def _together(readings: Sequence[Reading]) -> Population:
 
 def _numbered(tasks: Sequence[Ints], sizes: Sequence[int]) -> Ints:
     """The tasks of all runs, those of each run under numbers of their own."""
-    import numpy as np
-
     starts = accumulate(sizes, initial=0)
     return np.concatenate([task + start for task, start in zip(tasks, starts, strict=False)])
-
-
-def _outages(diagnoses: Sequence[Diagnosis]) -> set[Mode]:
-    """The reasons why rollouts never ran, where there are several: one outage has many error messages."""
-    reasons = {_mode_of(group) for diagnosis in diagnoses for group in diagnosis.groups if group.rung == "ran"}
-    reasons = {mode for mode in reasons if mode[0] == NEVER_RAN[0]}
-    return reasons if len(reasons) > 1 else set()
 
 
 def _modes(reading: Reading, together: Diagnosis, rows: slice, outages: set[Mode]) -> dict[int, Mode]:
@@ -236,16 +218,16 @@ def _mode_of(group: Group | None) -> Mode:
 
 
 def _side(entry: Loaded, scoring: measure.Scoring, judged: Judged, table: tuple[Mode, ...], mode: Ints) -> Side:
-    import numpy as np
-
     rollouts, coverage, score = entry.run.rollouts, entry.run.coverage, judged.score
+    settings = {key.split(": ", 1)[-1]: value for key, value in entry.settings.items()}  # whatever file they stand in
     hashes = entry.run.rows.numbers("row_hash")[rollouts.row_id[scoring.rows]]
     return Side(
         run=entry.name, judged=judged, task_names=rollouts.task_names, score_name=scoring.score_name,
         threshold=scoring.threshold if scoring.has_pass_rate else None,
         is_bounded=scoring.is_bounded, is_binary=bool(((score == 0) | (score == 1)).all()),
-        model=entry.run.model, agent=entry.run.agent, expected=coverage.expected_per_task, settings=_settings(entry),
-        row_hash=hashes.astype(np.uint64), fingerprints=run_splits.fingerprints(entry.run), slices=_slices(entry, scoring),
+        model=entry.run.model, agent=entry.run.agent, expected=coverage.expected_per_task,
+        settings={**_constant(entry), **settings, **_requested(entry)}, row_hash=hashes.astype(np.uint64),
+        fingerprints=run_splits.fingerprints(entry.run), slices=_slices(entry, scoring),
         mode=mode if scoring.is_bounded else np.full(score.size, -1, np.int64), modes=table,
         flags={name: flagged for name, flagged in _flags(entry, scoring).items() if name != "no output"},
         effort=_effort(entry, scoring), behaviours={}, signatures={}, coverage=(coverage.scored, coverage.expected),
@@ -270,8 +252,6 @@ def _flags(entry: Loaded, scoring: measure.Scoring) -> dict[str, Bools]:
 
 
 def _effort(entry: Loaded, scoring: measure.Scoring) -> dict[str, Floats]:
-    import numpy as np
-
     rollouts, rows = entry.run.rollouts, _counted(entry, scoring)
     columns = {
         "output_tokens": rollouts.output_tokens, "reasoning_tokens": rollouts.reasoning_tokens,
@@ -290,8 +270,6 @@ def _effort(entry: Loaded, scoring: measure.Scoring) -> dict[str, Floats]:
 
 def _slices(entry: Loaded, scoring: measure.Scoring) -> dict[str, tuple[Ints, tuple[str, ...]]]:
     """The fields that describe tasks, by task."""
-    import numpy as np
-
     slices_of = {}
     for name, (codes, labels) in slices.by_row(entry.run.rollouts, scoring, entry.benchmark).items():
         by_task = np.full(len(entry.run.rollouts.task_keys), -1, np.int64)
@@ -302,8 +280,6 @@ def _slices(entry: Loaded, scoring: measure.Scoring) -> dict[str, tuple[Ints, tu
 
 def _contents(judged: Judged, grains_of: array[int]) -> dict[str, Hashes]:
     """What rows ended with, in each grain by row; 0 where a row was not read."""
-    import numpy as np
-
     grains = np.frombuffer(grains_of, np.uint64).reshape(-1, 1 + len(_GRAINS))
     size = 1 + int(max(judged.rows.max(initial=0), grains[:, 0].max(initial=0)))
     by_position = np.zeros((size, len(_GRAINS)), np.uint64)
@@ -314,8 +290,6 @@ def _contents(judged: Judged, grains_of: array[int]) -> dict[str, Hashes]:
 
 def _answers(entry: Loaded, scoring: measure.Scoring) -> dict[str, Hashes]:
     """The answer of every row, where a verifier wrote it down."""
-    import numpy as np
-
     fields = entry.run.rollouts.fields
     name = next((name for name in (entry.benchmark.answer, *_ANSWERS) if name in fields), None)
     if name is None:
@@ -344,19 +318,11 @@ def with_hashes(sides: Sequence[Side], loaded: Sequence[Loaded]) -> list[Side]:
 
 
 def _hashes(entry: Loaded, side: Side, most: int | None) -> Hashes:
-    import numpy as np
-
     rows = entry.run.rollouts.row_id[side.judged.rows[:most]].tolist()
     return np.fromiter((entry.run.rows.row_hash(row) for row in rows), np.uint64, len(rows))
 
 
 # ---- Settings -------------------------------------------------------------------------------------
-
-
-def _settings(entry: Loaded) -> dict[str, str]:
-    """Settings by key, whatever the name of the file they stand in, and what the requests show."""
-    settings = {key.split(": ", 1)[-1]: value for key, value in entry.settings.items()}
-    return {**_constant(entry), **settings, **_requested(entry)}
 
 
 def _constant(entry: Loaded) -> dict[str, str]:

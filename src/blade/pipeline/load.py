@@ -61,14 +61,10 @@ def indexed(run: find.Found, mapping: Mapping[str, str] | None, watcher: Watcher
         paths = [field_mapping.mapped_copy(path, mapping, Path(cache.scratch())) for path in paths]
     stamps = cache.stamps_of([artifact.path for artifact in artifacts if artifact.present] + [str(path) for path in paths if mapping])
     reader = find.reader_of(paths[0]) or next(iter(FORMATS.values()))
-
-    def index(path: Path) -> Index:
-        return store.open_index(path, reader, watcher)
-
-    main = [index(path) for path in paths]
+    main = [store.open_index(path, reader, watcher) for path in paths]
     _refuse_empty(run, main)
     inputs, failures = (
-        [index(path) for path in sidecars.of_kind(artifacts, kind) if path.stat().st_size]
+        [store.open_index(path, reader, watcher) for path in sidecars.of_kind(artifacts, kind) if path.stat().st_size]
         for kind in ("materialized_inputs", "failures")
     )
     if mapping and (inputs or failures) and {"task", "repeat"} & mapping.keys():

@@ -318,9 +318,7 @@ class _Maker:
     def of_cluster(self, cluster: Cluster) -> Question:
         run = self.session.run(self.run)
         traces = [trace for task in cluster.tasks for trace in self.session.traces(run, task)]
-        return self._question(
-            cluster.id, cluster.data if self.clean is None else self.clean.text(cluster.data), traces
-        )
+        return self._question(cluster.id, self.clean.text(cluster.data) if self.clean else cluster.data, traces)
 
     def _cleaned(self, traces: Sequence[Trace], clean: Clean) -> list[Trace]:
         names = {task.task: task.task_name for task in self.facts.tasks}
@@ -332,7 +330,9 @@ class _Maker:
         return cleaned
 
     def _question(self, about: str, data: str, traces: Sequence[Trace]) -> Question:
-        wish, choices = self.wish, _choices(self.wish)
+        wish = self.wish
+        own = tuple(dict.fromkeys((*wish.choices, reader.UNDETERMINED))) if wish.choices else ()
+        choices = {reader.LABEL: tuple(cause.value for cause in Cause), reader.EXPLAIN: EXPLAINED}.get(wish.kind, own)
         sent = reader.prompt(wish.kind, about, data, wish.asked, choices)
         rows = [[trace.rollout.task, trace.rollout.repeat, trace.rollout.reward, dict(trace.row)] for trace in traces]
         parts = [reader.VERSION, wish.kind, about, wish.asked, *choices, wish.budget, self.clean is not None]
@@ -340,14 +340,6 @@ class _Maker:
         question = Question(wish.kind, about, sent, key, 0, choices)
         form = json.dumps(reader.schema(question))
         return replace(question, tokens=tokens(sent.system) + tokens(sent.user) + tokens(form))
-
-
-def _choices(wish: Wish) -> tuple[str, ...]:
-    if wish.kind == reader.LABEL:
-        return tuple(cause.value for cause in Cause)
-    if wish.kind == reader.EXPLAIN:
-        return EXPLAINED
-    return tuple(dict.fromkeys((*wish.choices, reader.UNDETERMINED))) if wish.choices else ()
 
 
 def _digest(value: Any) -> str:
@@ -386,10 +378,8 @@ def _clusters(
         left = len(laid_out) - wish.most
         notes.append(f"{left} of {len(laid_out)} clusters are not asked about; --most asks about more")
         laid_out = laid_out[: wish.most]
-    questions = [maker.of_cluster(cluster) for cluster in laid_out]
-    return questions, {cluster.id: cluster.tasks for cluster in laid_out}, {
-        cluster.id: cluster.called for cluster in laid_out
-    }
+    tasks, called = ({cluster.id: getattr(cluster, name) for cluster in laid_out} for name in ("tasks", "called"))
+    return [maker.of_cluster(cluster) for cluster in laid_out], tasks, called
 
 
 # ---- The asking -----------------------------------------------------------------------------------
@@ -411,16 +401,16 @@ def answers(
         asking = reader.Asking(endpoint, store, Checker(session, plan.run, plan.members), purse, patience, progress)
         new = {result.question.key: result for result in asking.ask(plan.open, at_once)}
         stopped, is_kept = asking.stopped, asking.is_kept
-    results = tuple(new.get(question.key) or _unasked(question, plan.held.get(question.key)) for question in plan.questions)
+    unasked = (
+        Result(question, reader.KEPT if question.key in plan.held else reader.LEFT, plan.held.get(question.key))
+        for question in plan.questions
+    )
+    results = tuple(new.get(result.question.key) or result for result in unasked)
     engine = {entry.task: entry.proposed or entry.cause for entry in session.facts[plan.run].attributions}
     agreed = None
     if plan.kind == reader.LABEL:
         agreed = reader.agreement(plan.run, f"model {hostile.line(plan.model, 100)}", results, engine)
     return Reading(plan, results, purse.spent, price, engine, agreed, stopped, is_kept)
-
-
-def _unasked(question: Question, answer: reader.Answer | None) -> Result:
-    return Result(question, reader.LEFT if answer is None else reader.KEPT, answer)
 
 
 def record(session: Session, reading: Reading) -> tuple[tuple[Judgement, ...], list[str]]:

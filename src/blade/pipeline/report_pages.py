@@ -16,10 +16,11 @@ from blade import measure
 from blade.formats import single_rows
 from blade.model import Buckets, Cause, Gap, Level, Loss, Outcome, Report, Run, Trust
 from blade.pipeline.load import MAX_SKIPPED, Loaded
+from blade.report import queried_numbers
 from blade.tables import index as store
 
 if TYPE_CHECKING:
-    from blade.model import Benchmark, Health, Source, TaskMatrix
+    from blade.model import Benchmark, Source, TaskMatrix
     from blade.pipeline.trace_reading import Read, Reading
 
 
@@ -91,8 +92,6 @@ def with_matrix(report: Report, read: Sequence[Read], readings: Sequence[Reading
 
 def _golds_to_review(report: Report, run: str, matrix: TaskMatrix) -> Trust:
     """That different models agree on another answer than the expected one, with the rows of these tasks."""
-    from blade.report import queried_numbers
-
     names = matrix.gold_to_review
     shown = ", ".join(names[:8]) + (" …" if len(names) > 8 else "")
     text = (
@@ -154,33 +153,19 @@ def _with_reading(page: Report, read: Reading) -> Report:
                 *measure.outcome_rates.of_tries(people.run, people.task, people.passed, "by prompt"),
             ),
         )
-    return replace(
-        page,
-        health=read.health,
-        trust=(*conclusion.trust, *([] if read.diagnosis.people.is_regrouped else _counted_trust(read.health))),
-        groups=conclusion.groups,
-        slices=conclusion.slices,
-        unexplained=(conclusion.unexplained,),
-        losses=conclusion.losses if bounded else (),
-        attributions=conclusion.attributions if bounded else (),
-        run_causes=conclusion.run_causes,
-        recommendations=conclusion.recommendations,
-        judgements={read.judged.run: read.judgements} if read.judgements else {},
-        agreements=read.agreements,
-        gaps=(*page.gaps, *read.gaps),
-    )
-
-
-def _counted_trust(health: Sequence[Health]) -> list[Trust]:
-    """The flags of the columns that a reader of the score must know: rows that are missing, doubled or not scored.
-
-    They count by the index of the file, so they say nothing where that does not identify a task.
-    """
-    return [
+    # flags of the columns count by the index of the file: they say nothing where that does not identify a task
+    flags = () if people.is_regrouped else read.health
+    counted = [
         Trust(flag.run, "warning", None, flag.text, round((flag.value or 0) * flag.n), "")
-        for flag in health
-        if flag.level is not Level.INFO and flag.flag in TRUSTED
-    ]
+        for flag in flags if flag.level is not Level.INFO and flag.flag in TRUSTED
+    ]  # fmt: skip
+    return replace(
+        page, health=read.health, trust=(*conclusion.trust, *counted), groups=conclusion.groups,
+        slices=conclusion.slices, unexplained=(conclusion.unexplained,), run_causes=conclusion.run_causes,
+        losses=conclusion.losses if bounded else (), attributions=conclusion.attributions if bounded else (),
+        recommendations=conclusion.recommendations, agreements=read.agreements, gaps=(*page.gaps, *read.gaps),
+        judgements={read.judged.run: read.judgements} if read.judgements else {},
+    )  # fmt: skip
 
 
 def measured(entry: Loaded, scoring: measure.Scoring) -> Report:

@@ -84,11 +84,19 @@ def _places(entry: Loaded, ground: Ground, tree: dict[str, Any], row: int) -> It
         elif name == "calls":
             yield from _steps(ground, row, f"kind = 'call' and tool = {literal(words[0])}")
         elif name == "check_failed":
-            yield from _checks(entry, ground, row, words[0])
+            # the status of the check, as a field of the row
+            named = f"{literal(words[0])} in (name, path, path || '.' || name)"
+            where = f""""row" = {row} and status = 'failed' and {named}"""
+            sql = f"select path, name from checks where {where} order by all"
+            for path, member in ground.connection(False).execute(sql).fetchall()[:_TRIED]:
+                yield from _values(entry, row, (f"{path}.{member}", path))
     columns = select.columns_in(tree)
     if "last_tool" in columns:
         yield from _steps(ground, row, "kind = 'call'", last=True)
-    yield from _fields(entry, ground, row, sorted(columns))
+    known = ground.ask('select lower("column"), path from fields where "column" is not null')
+    assert isinstance(known, Table)
+    paths = dict(known.rows)
+    yield from _values(entry, row, [paths.get(column, column) for column in sorted(columns)])
 
 
 def _functions(tree: dict[str, Any]) -> Iterator[tuple[str, list[str]]]:
@@ -135,23 +143,6 @@ def _quotations(text: str, hit: str) -> Iterator[str]:
         part = text[max(0, place - around) : place + min(len(hit), 2 * _AROUND) + around].strip()
         if part:
             yield part
-
-
-def _checks(entry: Loaded, ground: Ground, row: int, name: str) -> Iterator[Place]:
-    """The status of a check that failed, as a field of the row."""
-    named = f"{literal(name)} in (name, path, path || '.' || name)"
-    where = f""""row" = {row} and status = 'failed' and {named}"""
-    sql = f"select path, name from checks where {where} order by all"
-    for path, member in ground.connection(False).execute(sql).fetchall()[:_TRIED]:
-        yield from _values(entry, row, (f"{path}.{member}", path))
-
-
-def _fields(entry: Loaded, ground: Ground, row: int, columns: list[str]) -> Iterator[Place]:
-    """The fields of the row that a condition names."""
-    known = ground.ask('select lower("column"), path from fields where "column" is not null')
-    assert isinstance(known, Table)
-    paths = dict(known.rows)
-    yield from _values(entry, row, [paths.get(column, column) for column in columns])
 
 
 def _values(entry: Loaded, row: int, fields: Iterable[str]) -> Iterator[Place]:

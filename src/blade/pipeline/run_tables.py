@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from msgspec.structs import replace
 
 from blade import measure
@@ -74,7 +75,9 @@ def _engine(
 
 
 def _files(entry: Loaded, threshold: float | None, with_traces: bool, watcher: store.Watcher) -> Files:
-    key = _key(entry, threshold)
+    # the tables depend on the files of a run and their lines, our code, its name, agent and rows, and the threshold
+    lines = [part.entry.source for part in entry.run.rows.parts if isinstance(part, OpenPart)]
+    key = cache.key(entry.stamps, entry.name, entry.run.agent or "", str(threshold), str(len(entry.run.rollouts.task)), *lines)
     if all(source.path != "-" for source in entry.sources):  # standard input cannot be found again
         try:
             return _files_in(cache.folder_for(Path(entry.sources[0].path)), key, entry, threshold, with_traces, watcher)
@@ -94,34 +97,24 @@ def _files_in(
     if not path.exists():
         if len(entry.run.rollouts.task) > 50_000:
             watcher.notice(f"making the tables of {entry.name}")
-        write_tables(path, entry, threshold)
+        scoring = scoring_of(entry, threshold)
+        judged = _judged(entry, scoring)
+        laid = laid_out(entry.run, judged)
+        with database.writing(path) as writer:
+            writer.add("rollouts", laid.rollouts)
+            writer.add("tasks", tasks(entry.run, judged, laid.gold))
+            writer.add("runs", _run_columns(entry, scoring))
+            kinds = {"presence": np.int64, "distinct": np.int64, "is_cut": bool}
+            names = ("path", "column", "role", "type", "presence", "distinct", "example", "is_cut")
+            columns = {name: [getattr(each, name) for each in laid.fields] for name in names}
+            writer.add("fields", {name: np.array(column, kinds.get(name, object)) for name, column in columns.items()})
+            writer.add("checks", laid.checks)
+            writer.add("answers", laid.answers)
         cache.trim()
     return Files(entry.name, str(path), *([_traces(folder, key, entry, watcher)] if with_traces else []))
 
 
-def _key(entry: Loaded, threshold: float | None) -> str:
-    """What the tables of a run depend on: its files and their lines, our code, its name, agent and rows, and the threshold."""
-    lines = [part.entry.source for part in entry.run.rows.parts if isinstance(part, OpenPart)]
-    return cache.key(entry.stamps, entry.name, entry.run.agent or "", str(threshold), str(len(entry.run.rollouts.task)), *lines)
-
-
-def write_tables(path: Path, entry: Loaded, threshold: float | None) -> None:
-    """The tables that need no trace, into a file."""
-    scoring = scoring_of(entry, threshold)
-    judged = _judged(entry, scoring)
-    laid = laid_out(entry.run, judged)
-    with database.writing(path) as writer:
-        writer.add("rollouts", laid.rollouts)
-        writer.add("tasks", tasks(entry.run, judged, laid.gold))
-        writer.add("runs", _run_columns(entry, scoring))
-        writer.add("fields", _field_columns(laid.fields))
-        writer.add("checks", laid.checks)
-        writer.add("answers", laid.answers)
-
-
 def _judged(entry: Loaded, scoring: measure.Scoring) -> Judged:
-    import numpy as np
-
     n = len(entry.run.rollouts.task)
     passed, score = np.zeros(n, bool), np.zeros(n)
     passed[scoring.rows], score[scoring.rows] = scoring.row_passed, scoring.row_score
@@ -130,8 +123,6 @@ def _judged(entry: Loaded, scoring: measure.Scoring) -> Judged:
 
 
 def _run_columns(entry: Loaded, scoring: measure.Scoring) -> Columns:
-    import numpy as np
-
     coverage, rollouts = entry.run.coverage, entry.run.rollouts
     counts = (
         "expected", "scored", "failed", "masked", "lost", "duplicates", "identical_duplicates", "superseded",
@@ -150,14 +141,6 @@ def _run_columns(entry: Loaded, scoring: measure.Scoring) -> Columns:
     return table
 
 
-def _field_columns(fields: Sequence[Any]) -> Columns:
-    import numpy as np
-
-    kinds = {"presence": np.int64, "distinct": np.int64, "is_cut": bool}
-    names = ("path", "column", "role", "type", "presence", "distinct", "example", "is_cut")
-    return {name: np.array([getattr(field, name) for field in fields], kinds.get(name, object)) for name in names}
-
-
 def _traces(folder: Path, key: str, entry: Loaded, watcher: store.Watcher) -> tuple[str, ...]:
     """The files of the steps, calls and texts of a run, written by as many processes as there are cores."""
     n = len(entry.run.rollouts.task)
@@ -168,7 +151,10 @@ def _traces(folder: Path, key: str, entry: Loaded, watcher: store.Watcher) -> tu
         watcher.start(f"reading the traces of {entry.name}", len(missing), "parts")
 
         def work(part: int) -> bytes:
-            _write_traces(paths[part], entry, range(part, n, n_parts))
+            with database.writing(paths[part]) as writer:
+                for batch in trace_tables.batches(entry.run, range(part, n, n_parts), entry.benchmark.tools):
+                    for table, columns in batch.items():
+                        writer.add(table, columns)
             return b"ok"
 
         done = workers.streamed(work, missing, n_parts) if n_parts > 1 else ((part, None) for part in missing)
@@ -183,10 +169,3 @@ def _traces(folder: Path, key: str, entry: Loaded, watcher: store.Watcher) -> tu
                 path.unlink(missing_ok=True)
             raise
     return tuple(map(str, paths))
-
-
-def _write_traces(path: Path, entry: Loaded, positions: range) -> None:
-    with database.writing(path) as writer:
-        for batch in trace_tables.batches(entry.run, positions, entry.benchmark.tools):
-            for table, columns in batch.items():
-                writer.add(table, columns)

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
+import numpy as np
 
 from blade import diagnose, events, measure
 from blade.agent import judgements
@@ -73,13 +74,16 @@ class Walker:
         episodes = tuple(self._episode(place) for place in range(*span))
         first = episodes[0].trace
         task_input = single_rows.given(self._run, self._inputs.get(first.rollout.task))
+        gold = events.gold(first.row)  # what the task expects, from the first row that says so: some are cut short
+        for row in (*(episode.trace.row for episode in episodes[1:]), task_input):
+            if gold.answer is not None or gold.actions:
+                break
+            gold = events.gold(row)
         run, task, name = first.rollout.run, first.rollout.task, first.rollout.task_name
-        return TaskTraces(run, task, name, episodes, _gold(episodes, task_input), task_input)
+        return TaskTraces(run, task, name, episodes, gold, task_input)
 
     def spans(self) -> list[Span]:
         """The rows of each task."""
-        import numpy as np
-
         task = self._judged.task
         if not task.size:
             return []
@@ -140,16 +144,6 @@ def _pieces(spans: list[Span]) -> list[tuple[Span, ...]]:
         pieces[-1].append((start, end))
         rows += end - start
     return [tuple(piece) for piece in pieces]
-
-
-def _gold(episodes: tuple[Episode, ...], task_input: Mapping[str, Any]) -> Any:
-    """What the task expects, from the first row that says so: a row cut short by an error may not."""
-    gold = events.gold(episodes[0].trace.row)
-    for row in (*(episode.trace.row for episode in episodes[1:]), task_input):
-        if gold.answer is not None or gold.actions:
-            break
-        gold = events.gold(row)
-    return gold
 
 
 # ---- Judgements held against the rows --------------------------------------------------------------
@@ -282,8 +276,6 @@ def _seen(task: TaskTraces) -> TaskEvidence:
 
 def judged_of(entry: Loaded, scoring: measure.Scoring) -> Judged:
     """The rows that count."""
-    import numpy as np
-
     rollouts, rows = entry.run.rollouts, scoring.rows
     return Judged(
         run=entry.name, task_keys=rollouts.task_keys, rows=rows, task=rollouts.task[rows].astype(np.int64),
@@ -294,8 +286,6 @@ def judged_of(entry: Loaded, scoring: measure.Scoring) -> Judged:
 
 def population(read: Read) -> diagnose.Population:
     """The evidence of a run with what became of its rows."""
-    import numpy as np
-
     judged, bounded = read.judged, read.scoring.is_bounded
     passed = judged.passed.copy() if judged.judged else judged.score >= WHOLE
     _, place, size = np.unique(judged.task, return_inverse=True, return_counts=True)

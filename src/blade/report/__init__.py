@@ -71,10 +71,7 @@ def write(
     report: Report, folder: Path, is_comparison: bool = False, extra: Mapping[str, str] | None = None, figures: bool = True,
     force: bool = False,
 ) -> list[Path]:
-    """Write a report, or a comparison, with its figures and `extra` files (name -> text), all or none.
-
-    What is not ours is written over only with `force`.
-    """
+    """Write a report or comparison, its figures and `extra` files (name -> text), all or none; over what is not ours only with `force`."""
     from blade.report import html, markdown, report_json
 
     shown = pages(report, is_comparison, figures or None)

@@ -47,10 +47,7 @@ class Num(Part, frozen=True):
 
 
 class Said(Part, frozen=True):
-    """A sentence that a stage wrote, as printed, and the query that gives it again.
-
-    `written` is the sentence as the stage wrote it, where printing cut or reworded it.
-    """
+    """A sentence that a stage wrote, as printed, and its query; `written` is the stage's own wording where printing cut or reworded it."""
 
     text: str
     query: str
@@ -216,10 +213,7 @@ def queries(page: str) -> dict[str, str]:
 
 
 def agrees(text: str, value: float | str) -> bool:
-    """Whether a printed text states this value: a number to its last digit, a sentence by its numbers.
-
-    A sentence may be a part of what was written, cut at its end, and names in it may be reworded.
-    """
+    """Whether a printed text states this value: a number to its last digit; a sentence, be it cut or its names reworded, by its numbers."""
     if isinstance(value, str):
         stated, written = _numbers(text), _numbers(value)
         stated = stated[:-1] if text.rstrip(".").endswith("…") else stated  # the last may be cut in two

@@ -36,7 +36,9 @@ def chapters(report: Report, figures: Figures = ()) -> tuple[Section, ...]:
     contents = {
         "Executive Summary": _each(runs, first_page.blocks, no_summary),
         "Artifact Inventory": artifact_inventory(report, runs),
-        "Aggregate Results": _each(runs, lambda run: aggregate_results(run, figures)),
+        "Aggregate Results": _each(runs, lambda run: [
+            *_measures(run), *_health(run), *_compared(run), *_slices(run), *_effort(run), *named(figures, "tokens", run.run.name),
+        ]),
         "Workflow Funnel": _each(runs, lambda run: workflow_funnel(run, figures)),
         "Task Outcome Buckets": task_outcome_buckets(runs, figures),
         "Dominant Failure Modes": _each(runs, lambda run: dominant_failure_modes(run, figures)),
@@ -45,7 +47,7 @@ def chapters(report: Report, figures: Figures = ()) -> tuple[Section, ...]:
         "Cross-Model Comparison": cross_model(report, runs, figures),
         "Recommendations": _each(runs, recommendations),
         "Reproducibility Notes": reproducibility(report, runs, figures),
-    }
+    }  # fmt: skip
     return tuple(Section(name, tuple(blocks)) for name, blocks in contents.items())
 
 
@@ -153,14 +155,6 @@ TONES = {Level.PROBLEM: "bad", Level.WARNING: "warning", Level.INFO: "quiet"}
 SAME_AS_PASS_AT_1 = (("pass_at_k", 1), ("pass_hat_k", 1))
 
 
-def aggregate_results(facts: Facts, figures: Figures) -> list[Block]:
-    """Every measure of a run, beside what the evaluation says of itself."""
-    return [
-        *_measures(facts), *_health(facts), *_compared(facts), *_slices(facts), *_effort(facts),
-        *named(figures, "tokens", facts.run.name),
-    ]  # fmt: skip
-
-
 def _health(facts: Facts) -> list[Block]:
     """Counts about the evaluation itself that a reader of the score should know."""
     flags = [flag for flag in facts.listed("health") if flag.noun.level is not Level.INFO][:MAX_ROWS]
@@ -173,8 +167,7 @@ def _measures(facts: Facts) -> list[Block]:
         (
             printed_names.label(m) if m.name in QUANTITIES else Code(printed_names.label(m)),
             printed_names.with_interval(m, facts.is_rate), printed_names.n_of(m), printed_names.meaning(m),
-        )
-        for m in _headlines(facts)
+        ) for m in _headlines(facts)
     ]  # fmt: skip
     if not rows:
         return [para("No measure could be computed: no rollout was scored.")]
@@ -190,9 +183,7 @@ def _headlines(facts: Facts) -> list[Measure]:
     is_same = facts.is_rate and run.reward_kind is RewardKind.BINARY and run.pass_threshold == 1
     left |= {"mean_reward"} if is_same else set()
     shown = [
-        m
-        for m in facts.measures
-        if m.name in HEADLINES - left and m.slice is None and m.value is not None
+        m for m in facts.measures if m.name in HEADLINES - left and m.slice is None and m.value is not None
         and (m.name, m.k) not in SAME_AS_PASS_AT_1 and (m.k is None or m is usual.get(m.name))
     ]  # fmt: skip
     order = list(QUANTITIES)
@@ -227,8 +218,7 @@ def _slices(facts: Facts) -> list[Block]:
             code(of.noun.field, 60), code(of.noun.value, 60),
             (of.percent("pass_rate"), *between(of.percent("low"), of.percent("high"))),
             of.percent("rest"), of.count("n_tasks", "task"), of.p_number("p_adjusted"),
-        )
-        for of in pieces[:MAX_SLICES]
+        ) for of in pieces[:MAX_SLICES]
     ]  # fmt: skip
     return [
         heading("Pass rate by field"),
@@ -287,7 +277,6 @@ def _stage(facts: Facts, funnel: Cited, position: int) -> tuple[Span | Line, ...
 
 
 # ---- Task Outcome Buckets ------------------------------------------------------------------------
-
 
 
 def task_outcome_buckets(runs: Runs, figures: Figures) -> list[Block]:
@@ -361,8 +350,7 @@ def judgements(facts: Facts) -> list[Block]:
         (
             line("{} and {}", code(of.noun.first, 60), code(of.noun.second, 60)), of.whole("n"),
             line("{} of {}", of.whole("agreed"), of.whole("n")), of.number("kappa"),
-        )
-        for of in facts.listed("agreements")
+        ) for of in facts.listed("agreements")
     ]  # fmt: skip
     return [*blocks, Para(explained("kappa")), table("Between|Tasks|Same label|Kappa", "lrrr", rows)]
 
@@ -420,8 +408,7 @@ def cross_model(report: Report, runs: Runs, figures: Figures = ()) -> list[Block
             code(run.run.name), code(run.run.model) if run.run.model else number_format.NONE, printed_names.label(run.score),
             printed_names.with_interval(run.score, run.is_rate), printed_names.n_of(run.score),
             whole(run.run.n_rollouts, run.n_rollouts), whole(run.run.coverage.repeats, run.counted("repeats")),
-        )
-        for run in runs
+        ) for run in runs
     ]  # fmt: skip
     blocks: list[Block] = [
         table("Run|Model|Score is|Score, 95% interval|n|Rollouts|Repeats", "lllrrrr", rows),
@@ -452,8 +439,7 @@ def recommendations(facts: Facts) -> list[Block]:
         (
             of.whole("rank"), of.said("action", 400), printed_names.badge(of.noun.cause), first_page.gain(facts, of.noun),
             of.length("tasks"),
-        )
-        for of in facts.listed("recommendations", MAX_FIXES)
+        ) for of in facts.listed("recommendations", MAX_FIXES)
     ]  # fmt: skip
     if not rows:
         return [para("There is nothing to recommend: no failure group was found.")]

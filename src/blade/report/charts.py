@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from blade import hostile, number_format
-from blade.model import Cause, Comparison, Placed, Report
+from blade.model import Cause, Comparison, Report
 from blade.report import comparison_words as say
 from blade.report import printed_names
 from blade.report.blocks import Figure, Line
@@ -207,15 +207,14 @@ def losses_chart(run: Facts) -> Chart | None:
     if len(losses) < 2 or all(loss.cause is Cause.UNDETERMINED for loss in losses):
         return None
     shown = losses if len(losses) <= MAX_MODES else losses[: MAX_MODES - 1]
-    bars = [
-        (f"{loss.cause.value} {hostile.line(loss.mode, 60) or '(no name)'}", printed_names.SIDES[loss.cause], loss.lost)
-        for loss in shown
-    ]
+    names = [f"{loss.cause.value} {hostile.line(loss.mode, 60) or '(no name)'}" for loss in shown]
+    bars = [(printed_names.SIDES[loss.cause], loss.lost) for loss in shown]
     if left := losses[len(shown) :]:
-        bars.append((f"{len(left)} smaller modes", "several", printed_names.total(left)))
+        names.append(f"{len(left)} smaller modes")
+        bars.append(("several", printed_names.total(left)))
     values: list[Spec] = [
         {"label": label, "side": side, "lost": lost * 100, "said": number_format.size(lost)}
-        for label, (_, side, lost) in zip(distinct(label for label, _, _ in bars), bars, strict=True)
+        for label, (side, lost) in zip(distinct(names), bars, strict=True)
     ]
     total = number_format.size(printed_names.total(losses))
     about = _about(run, f"{total} lost over {number_format.count(run.score.n, 'task')}")
@@ -399,8 +398,7 @@ def _gathered(spots: Spots) -> Spots:
 
 def scatter_chart(report: Report, comparison: Comparison) -> Chart | None:
     """Each task's rate in both runs, larger where more tasks share it, over the band of noise."""
-    points = scatter(report, comparison)
-    if points is None:
+    if (points := scatter(report, comparison)) is None:
         return None
     is_rate = say.is_rate(comparison.score_name)
     score = "pass rate" if is_rate else "mean reward"
@@ -418,10 +416,7 @@ def scatter_chart(report: Report, comparison: Comparison) -> Chart | None:
 
 
 def _padded(points: Scatter, is_rate: bool, low: float, high: float) -> Band:
-    """The band, half a rollout wider than the outermost rates inside it, so that they lie inside.
-
-    It is cut to the axes here: clipping numbers its paths, and no two drawings would be the same.
-    """
+    """The band, half a rollout wider than its outermost rates; cut to the axes here, as clipping numbers its paths anew in each drawing."""
     if not is_rate:
         return tuple((x, max(low, bottom), min(high, top)) for x, bottom, top in points.band)
     half = min(0.04, 0.5 / points.repeats[1])
@@ -438,9 +433,6 @@ def _scatter_caption(points: Scatter, is_rate: bool) -> str:
         return f"{text}At so few repeats noise alone can give any one of these points."
     how = "Fisher's exact test" if is_rate else "the variance between repeats"
     return f"{text}Grey band: what noise alone gives in at least 95 of 100 cases ({how})."
-
-
-# ---- Of a pair: buckets before and after ---------------------------------------------------------
 
 
 def transitions_chart(report: Report, comparison: Comparison) -> Chart | None:
@@ -484,21 +476,17 @@ def series_chart(report: Report) -> Chart | None:
 
 def front_chart(report: Report) -> Chart | None:
     """The score of each run against what its rollouts cost, in dollars or else in output tokens."""
-    matrix = report.matrix
-    if matrix is None:
+    if (matrix := report.matrix) is None:
         return None
     axis, by_cost = _axis(say.report_score_name(report)), sum(run.cost is not None for run in matrix.placed) >= 2
     what = "cost of a rollout (USD, mean)" if by_cost else "output tokens of a rollout (mean)"
 
-    def cost(run: Placed) -> tuple[float | None, bool | None]:
-        return (run.cost, run.on_front_cost) if by_cost else (run.tokens, run.on_front_tokens)
-
-    shown = [run for run in matrix.placed[:MAX_PLACED] if run.score is not None and cost(run)[0] is not None]
+    cost, front = ("cost", "on_front_cost") if by_cost else ("tokens", "on_front_tokens")
+    shown = [run for run in matrix.placed[:MAX_PLACED] if run.score is not None and getattr(run, cost) is not None]
     values: list[Spec] = []
     for label, run in zip(distinct(run.run for run in shown), shown, strict=True):
-        spent, is_on_front = cost(run)
-        place = {"x": spent, "y": (run.score or 0.0) * axis.times}
-        values.append({"label": label, **place, "on": "on the front" if is_on_front else "dominated"})
+        place = {"x": getattr(run, cost), "y": (run.score or 0.0) * axis.times}
+        values.append({"label": label, **place, "on": "on the front" if getattr(run, front) else "dominated"})
     if len(values) < 2:
         return None
     caption = f"{axis.label} of each run against {what}; on the front: no other run scores at least as much for less."

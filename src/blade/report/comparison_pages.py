@@ -188,10 +188,7 @@ def _pairs(matrix: Matrix, of: Cited, file: str) -> list[Block]:
         (LETTERS[row], say.run(run, 60), *(pair(row, column) for column in range(n))) for row, run in enumerate(matrix.runs)
     ]
     header = "|".join(("", "Run", *(f"against {letter}" for letter in LETTERS[:n])))
-    return [
-        Para(explained("pairs")),
-        table(header, "rl" + "r" * n, rows),
-    ]
+    return [Para(explained("pairs")), table(header, "rl" + "r" * n, rows)]
 
 
 def _placed(matrix: Matrix, of: Cited, figures: tuple[Figure, ...]) -> list[Block]:

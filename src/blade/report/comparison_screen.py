@@ -152,12 +152,8 @@ def _typed(commands: list[tuple[str, str]]) -> list[str]:
     return [line for line in dict.fromkeys(line for line, _ in commands) if len(line) <= COLUMNS - INDENT - 3]
 
 
-# ---- Beside the pairs ----------------------------------------------------------------------------
-
-
 def _series(report: Report) -> list[Row]:
-    series = report.series
-    if series is None:
+    if (series := report.series) is None:
         return []
     unknown = short(single_rollouts(series, report))
     learned, forgotten = series.n_learned or len(series.learned), series.n_forgotten or len(series.forgotten)
@@ -168,8 +164,7 @@ def _series(report: Report) -> list[Row]:
 
 def _gate(report: Report) -> list[Row]:
     """The verdict of the policy and every check that stands in its way, failures first."""
-    gate = report.gate
-    if gate is None:
+    if (gate := report.gate) is None:
         return []
     unmet = [check for check in gate.checks if check.verdict != "PASS" and not check.waived]
     unmet.sort(key=lambda check: verdicts.gate_rank(check.verdict))
@@ -191,9 +186,6 @@ def _ending(report: Report) -> list[Row]:
     n = number_format.count(report.skipped_total, "line or file", "lines or files")
     skipped = [Row("Skipped", f"{n} that could not be read", 1)] if report.skipped_total else []
     return [*_gate(report), *_series(report), *skipped]
-
-
-# ---- Several candidates --------------------------------------------------------------------------
 
 
 def _several(report: Report) -> tuple[str, list[Row]]:

@@ -285,8 +285,7 @@ def _transitions(comparison: Comparison, figures: tuple[Figure, ...]) -> list[Bl
             f"{before} in the baseline",
             *(line("{} ({})", total("n", before, after), total("sure", before, after)) for after in BUCKET_ORDER),
             total("n", before),
-        )
-        for before in BUCKET_ORDER
+        ) for before in BUCKET_ORDER
     ]
     header = "|".join(("Tasks", *(f"{after} in the candidate" for after in BUCKET_ORDER), "All"))
     return [
@@ -316,11 +315,7 @@ def _flips(comparison: Comparison, report: Report, file: str) -> list[Block]:
         total, every = churn.n_up + churn.n_down, f"{query}.churn.n_up + {query}.churn.n_down"
     more = count(total - len(shown), "more task", f"{every} - {len(shown)}")
     left = line(f" {{}} moved; the surest are in {file}.", more) if total > len(shown) else ()
-    return [
-        heading("The surest flips"),
-        para(*lead, *left),
-        table(header, "lrrr" + "rrl" * judged, rows),
-    ]
+    return [heading("The surest flips"), para(*lead, *left), table(header, "lrrr" + "rrl" * judged, rows)]
 
 
 def _flip(comparison: Comparison, flip: Flip, judged: bool, tabled: Sequence[str]) -> tuple[Span | Line, ...]:
@@ -337,8 +332,7 @@ def _flip(comparison: Comparison, flip: Flip, judged: bool, tabled: Sequence[str
 
 
 def _rate(flip: Cited, role: str, place: tuple[str, str] | None) -> Line:
-    """`3/4`, or the mean with its n where rewards are no passes; `place` is a run and its name of the task,
-    where rollouts can be counted in its tables."""
+    """`3/4`, or the mean with its n where rewards are no passes; `place`: run and task, where its tables can count rollouts."""
     (total, n), query = flip[role]
     if not n:
         return (number_format.NONE,)

@@ -60,11 +60,7 @@ def score_of(comparison: Comparison, report: Report, role: str) -> Line:
 
 
 def is_tabled(comparison: Comparison, report: Report, name: str) -> bool:
-    """Whether the tables of a run judge its rows as the comparison does.
-
-    Runs that are scored in different ways by themselves are compared by what reaches 1, and their tables
-    know nothing of that.
-    """
+    """Whether the tables of a run judge its rows as the comparison does, which takes runs scored in different ways by what reaches 1."""
     run = next((run for run in report.runs if run.name == name), None)
     if run is None or comparison.score_name not in ("pass_at_1", "mean_reward"):
         return False
@@ -173,10 +169,7 @@ def middle(name: str, columns: int) -> str:
 
 
 def apart(names: Sequence[str], columns: int) -> list[str]:
-    """The names, each in at most so many cells; different names stay different.
-
-    If need be, without what all begin with; then without what all end with, too.
-    """
+    """The names, each in at most so many cells, if need be without what all begin or end with; different names stay different."""
     cleaned = [hostile.line(name, LONGEST) for name in names]
     starts = _without_start(cleaned)
     ends = [name[::-1] for name in _without_start([name[::-1] for name in starts])]

@@ -61,7 +61,9 @@ def draft(report: Report, specs: Sequence[str]) -> str:
     for name, blocks in kept_blocks.items():
         parts.append(f"## {hostile.markdown_inline(name)}")
         parts += [laid_out(block, claims) for block in blocks]
-        parts += [_mark(text) for text in _wanted(name, runs, typed)]
+        if name in DRAFT["wanted"] and len(runs) >= (2 if name == "Cross-Model Comparison" else 1):
+            run = row_addresses.run_argument(runs[0].run) or "RUN"
+            parts.append(_mark(DRAFT["wanted"][name].format(run=run, runs=typed)))
     parts += [claims.comment()] if claims.listed else []
     return "\n\n".join(parts) + "\n"
 
@@ -151,14 +153,6 @@ def _quoted(runs: tuple[Facts, ...], stay: list[Block]) -> list[Block]:
                 evidence = judgement.shown(run.run.name)
                 quotations += [row_addresses.quotation(quote, row_addresses.side(run, quote)) for quote in evidence]
     return [block for block in quotations if isinstance(block, Quote)]
-
-
-def _wanted(section: str, runs: tuple[Facts, ...], typed: str) -> list[str]:
-    """Say what a person or an agent should write in a section, and the commands that show more."""
-    least = 2 if section == "Cross-Model Comparison" else 1
-    if section not in DRAFT["wanted"] or len(runs) < least:
-        return []
-    return [DRAFT["wanted"][section].format(run=row_addresses.run_argument(runs[0].run) or "RUN", runs=typed)]
 
 
 def _mark(text: str) -> str:

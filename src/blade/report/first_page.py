@@ -287,9 +287,7 @@ def _several(report: Report, runs: tuple[Facts, ...], width: int) -> list[str]:
     lines += [*terminal.aligned([header, *map(_line, runs)], "lrrrrll", width, 6), ""]
     alarms = [
         f"{hostile.line(run.run.name, 40)}: {entry.label.value if entry.label else ''} {hostile.line(entry.text, SENTENCE)}"
-        for run in runs
-        for entry in run.trust
-        if entry.level == "alarm"
+        for run in runs for entry in run.trust if entry.level == "alarm"
     ]
     first = [f"{hostile.line(run.run.name, 40)}: {text(fixes(run)[0])}" for run in runs if run.groups]
     for label, texts in (("Tasks", _matrix(report)), (POINTS, _shared(runs)), (TRUSTED, alarms), (FIX, first)):
@@ -314,8 +312,7 @@ def _line(run: Facts) -> list[str]:
 
 def _matrix(report: Report) -> list[str]:
     """What the runs together say of their tasks."""
-    matrix = report.task_matrix
-    if matrix is None:
+    if (matrix := report.task_matrix) is None:
         return []
     passed = f"{len(matrix.never_passed):,} passed by no run, {len(matrix.passed_by_one):,} by one run only."
     texts = [f"{len(matrix.tasks):,} tasks in common: {passed}"]
@@ -413,7 +410,6 @@ def health_json(report: Report) -> str:
             "flags": [
                 {**msgspec.to_builtins(flag), "value": number(flag.value), "n": int(flag.n)} for flag in run.health
             ],
-        }
-        for run in facts(report)
+        } for run in facts(report)
     ]
     return indented({"schema": HEALTH_SCHEMA, "made_by": dict(report.made_by), "runs": runs})

@@ -16,10 +16,7 @@ TEMPLATE = Path(__file__).with_name("report.html.j2")
 
 
 def page(title: str, sections: tuple[Section, ...], version: str) -> str:
-    """Any title and sections as a page: figures embedded as images, nothing fetched, nothing run.
-
-    Each number holds its value and its query.
-    """
+    """Any title and sections as a page: figures embedded, nothing fetched, nothing run; each number holds its value and its query."""
     text: str = _template().render(title=title, sections=sections, version=version)
     return text + "\n"
 

@@ -13,10 +13,7 @@ from blade.report.blocks import Block, Code, Figure, Heading, Line, Para, Said, 
 
 
 def line(template: str, *parts: Span | Line, **named: Span | Line) -> Line:
-    """A sentence with its numbers and names in the places of {}; what stands between ** is strong.
-
-    The template is ours alone: what comes from elsewhere, were it one word, is a part.
-    """
+    """A sentence with numbers and names in place of {}, strong between **; the template is ours alone, anything from elsewhere a part."""
     spans: list[Span] = []
     following = iter(parts)
     for text, name, _, _ in Formatter().parse(template):
@@ -79,9 +76,6 @@ def table(header: str, align: str, rows: Iterable[Sequence[Span | Line]]) -> Tab
 def named(figures: tuple[Figure, ...], name: str, run: str | None) -> list[Block]:
     """The figure of this name and run, if it was drawn."""
     return [figure for figure in figures if figure.name == name and figure.run == run]
-
-
-# ---- Lines as plain text -------------------------------------------------------------------------
 
 
 def plain(line: Line, tick: str = "") -> str:

@@ -18,8 +18,7 @@ LONGEST = 300  # characters of the keys by which an entry is named; beyond, its 
 
 # List of a report -> the attributes that tell its entries apart.
 KEYS: dict[str, list[str]] = {
-    name: keys.split()
-    for name, keys in {
+    name: keys.split() for name, keys in {
         "runs": "name", "measures": "run name k slice", "tasks": "run task", "health": "run flag task", "funnels": "run",
         "slices": "run field value", "compared": "run file name", "losses": "run cause mode", "trust": "run level text",
         "groups": "run id", "unexplained": "run", "attributions": "run task", "run_causes": "run cause mode",
@@ -61,10 +60,7 @@ def entry(name: str, /, **keys: Any) -> str:
 
 
 def chosen(query: str, entries: Sequence[Any], entry: Any, *keys: str) -> str:
-    """The query that selects one entry of the list that `query` gives: by as few keys as tell it apart.
-
-    By its place only among entries that have the same keys, or where a name is too long to be read.
-    """
+    """The query that selects one entry of a list by as few keys as tell it apart; by its place where none do, or a name is too long."""
     alike, stated = list(entries), dict[str, Any]()
     for key in keys:
         stated[key] = _stated(getattr(entry, key))

@@ -216,8 +216,7 @@ def _judgements(report: Report) -> list[JudgedTask]:
     names = [name for name in JudgedTask.__struct_fields__ if name not in ("run", "evidence")]
     return [
         JudgedTask(run=run, evidence=entry.shown(run), **{name: getattr(entry, name) for name in names})
-        for run, judgements in report.judgements.items()
-        for entry in judgements
+        for run, judgements in report.judgements.items() for entry in judgements
     ]
 
 
@@ -308,8 +307,7 @@ FORMS: dict[type, dict[str, tuple[Any, Callable[[Any], Any]]]] = {
 
 # Noun -> its names on the wire, where they are others than its fields or in another order.
 ORDER: dict[str, list[str]] = {
-    noun: names.split()
-    for noun, _, names in (
+    noun: names.split() for noun, _, names in (
         line.partition(":") for line in Path(__file__).with_name("wire_order.txt").read_text(encoding="utf-8").splitlines()
     )
 }

@@ -88,10 +88,7 @@ def wilson(successes: float, n: float, z: float | None = None) -> Interval | Non
 
 
 def t_interval(values: ArrayLike, lo: float = -math.inf, hi: float = math.inf) -> Interval | None:
-    """Mean ± t·s/√n of task values, clipped to `lo`..`hi`; None with a nan, or with the mean outside.
-
-    Equal values say nothing about other tasks, and a width of zero would claim certainty: None too.
-    """
+    """Mean ± t·s/√n of task values, clipped to `lo`..`hi`; None with a nan, the mean outside, or equal values, which give no certainty."""
     x = np.asarray(values, dtype=np.float64)
     if _is_constant(x) or not np.isfinite(x).all():
         return None
@@ -169,37 +166,22 @@ def task_bootstrap(
     n = table.shape[0]
     if n < 2 or not np.isfinite(table).all():
         return None
-    cells, counts = _distinct(table)
+    ordered = table[np.lexsort(table.T[::-1])]
+    starts = np.flatnonzero(np.r_[True, (ordered[1:] != ordered[:-1]).any(1)])
+    cells, counts = ordered[starts], np.diff(np.r_[starts, n])
     rng = seeded_rng("task bootstrap", *seed)
     if len(cells) > _MANY:  # means of thousands of distinct tasks vary as a normal law does: drawn from it at once
         means = rng.multivariate_normal(table.mean(0), np.atleast_2d(np.cov(table.T, ddof=1)) / n, size=draws)
     else:
-        means = _drawn_means(cells, counts, draws, rng)
+        size = max(1, min(draws, _CELLS // len(cells)))
+        sizes = (min(size, draws - start) for start in range(0, draws, size))
+        means = np.concatenate([rng.multinomial(n, counts / n, size=part) @ cells / n for part in sizes])
     result = statistic(means)
     result = result[np.isfinite(result)]
     if not result.size:
         return None
     low, high = np.quantile(result, [0.5 - level / 2, 0.5 + level / 2])
     return float(low), float(high)
-
-
-def _distinct(table: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    order = np.lexsort(table.T[::-1])
-    ordered = table[order]
-    starts = np.flatnonzero(np.r_[True, (ordered[1:] != ordered[:-1]).any(1)])
-    return ordered[starts], np.diff(np.r_[starts, len(ordered)])
-
-
-def _drawn_means(
-    cells: NDArray[Any], counts: NDArray[Any], draws: int, rng: np.random.Generator
-) -> NDArray[Any]:
-    n = int(counts.sum())
-    size = max(1, min(draws, _CELLS // len(cells)))
-    parts = []
-    for start in range(0, draws, size):
-        weights = rng.multinomial(n, counts / n, size=min(size, draws - start))
-        parts.append(weights @ cells / n)
-    return np.concatenate(parts)
 
 
 def seeded_rng(*parts: str) -> np.random.Generator:

@@ -58,18 +58,13 @@ def best_of_k_by_task(
         count = int(n_rows[tasks[0]]) if tasks.size else 0
         if 1 <= k <= count:
             block = values[first[tasks, None] + np.arange(count)]
-            weights = _weights_of_best(count, k)
+            # C(i−1,k−1)/C(n,k) for i = 1..n, from k/n at i = n downwards, so nothing overflows
+            i = np.arange(count, k, -1.0)
+            weights = np.zeros(count)
+            weights[k - 1 :] = np.cumprod(np.concatenate(([k / count], (i - k) / (i - 1))))[::-1]
             # Weights sum to one only up to rounding; a mean above every reward would fall out of [0, 1].
             out[tasks] = np.clip(block @ (weights[::-1] if worst else weights), block[:, 0], block[:, -1])
     return out
-
-
-def _weights_of_best(n: int, k: int) -> Floats:
-    """C(i−1,k−1)/C(n,k) for i = 1..n, from k/n at i = n downwards, so nothing overflows."""
-    i = np.arange(n, k, -1.0)
-    weights = np.zeros(n)
-    weights[k - 1 :] = np.cumprod(np.concatenate(([k / n], (i - k) / (i - 1))))[::-1]
-    return weights
 
 
 def majority_at_k(counts_by_answer: Sequence[tuple[int, float]], n_none: int, k: int) -> float:

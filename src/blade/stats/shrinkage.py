@@ -124,10 +124,14 @@ def _climb(counts: _Counts) -> Floats | None:
         gradient, hessian = _derivatives(counts, theta)
         if np.abs(gradient).max() <= 1e-10 * counts.tasks.sum():
             return theta
-        moved = _ascend(counts, theta, height, _uphill(gradient, hessian))
-        if moved is None:  # no float between here and the top
+        step = _uphill(gradient, hessian)
+        for _ in range(40):  # its first halving that rises
+            if (reached := _log_likelihood(counts, theta + step)) > height:
+                break
+            step = step / 2
+        else:  # no float between here and the top
             return theta if np.abs(gradient).max() <= 1e-6 * counts.tasks.sum() else None
-        theta, height = moved
+        theta, height = theta + step, reached
         if not _LEAST_SUM <= np.exp(theta).sum() <= _LARGEST_SUM:
             return None
     return None
@@ -141,17 +145,6 @@ def _uphill(gradient: Floats, hessian: Floats) -> Floats:
     length = float(np.abs(step).max())
     shortened: Floats = step * min(1.0, _LONGEST_STEP / length)
     return shortened
-
-
-def _ascend(counts: _Counts, theta: Floats, height: float, step: Floats) -> tuple[Floats, float] | None:
-    """The first halving of `step` that rises."""
-    for _ in range(40):
-        ahead = theta + step
-        reached = _log_likelihood(counts, ahead)
-        if reached > height:
-            return ahead, reached
-        step = step / 2
-    return None
 
 
 def _log_likelihood(counts: _Counts, theta: Floats) -> float:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from blade.model import Floats, Ints
+from blade.model import Floats
 
 
 class Variance(NamedTuple):
@@ -24,16 +24,16 @@ class Variance(NamedTuple):
 
 
 def variance_components(values: ArrayLike, starts: ArrayLike, counts: ArrayLike) -> Variance | None:
-    """Shrout & Fleiss (1979) ICC(1,1), with k0 rows a task for unequal counts (Donner 1986).
-
-    None below two tasks, when no task has two rows, or when a reward is no number.
-    """
+    """Shrout & Fleiss (1979) ICC(1,1), k0 rows a task if unequal (Donner 1986); None below two tasks, without repeats or with nan."""
     first, k = np.asarray(starts, np.int64), np.asarray(counts, np.int64)
     first, k = first[k > 0], k[k > 0]
     n_tasks, n_rows = k.size, int(k.sum())
     if n_tasks < 2 or n_rows == n_tasks:
         return None
-    task, x = _by_task(np.asarray(values, np.float64), first, k)
+    # the task of every row, and its reward less the first one, so that equal rewards give exact zeros
+    task = np.repeat(np.arange(n_tasks), k)
+    x = np.asarray(values, np.float64)[np.arange(n_rows) + (first - np.cumsum(k) + k)[task]]
+    x = x - x[0]
     if not np.isfinite(x).all():
         return None
     means = np.bincount(task, x, minlength=n_tasks) / k
@@ -45,14 +45,6 @@ def variance_components(values: ArrayLike, starts: ArrayLike, counts: ArrayLike)
     # without any spread the rows may as well be copies of each other: count tasks, not rows
     deff = 1 + (k0 - 1) * (1.0 if icc is None else max(0.0, icc))
     return Variance(max(0.0, (msb - msw) / k0), msw, icc, deff, n_rows / deff)
-
-
-def _by_task(values: Floats, starts: Ints, counts: Ints) -> tuple[Ints, Floats]:
-    """The task of every row, and its reward less the first one, so that equal rewards give exact zeros."""
-    task = np.repeat(np.arange(counts.size), counts)
-    before = np.cumsum(counts) - counts
-    x = values[np.arange(task.size) + (starts - before)[task]]
-    return task, x - x[0]
 
 
 _REACH = NormalDist().inv_cdf(0.975) + NormalDist().inv_cdf(0.8)  # 5 % two-sided, 80 % power

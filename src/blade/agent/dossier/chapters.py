@@ -60,11 +60,16 @@ class Trajectory:
         if index not in self.parts:
             self.parts[index] = Part(self._levels(index))
         part = self.parts[index]
-        is_new = part.level < 0
-        if not self.page.raise_to(part, level, self._gaps(index) if is_new else 0):
+        if part.level >= 0:
+            return self.page.raise_to(part, level)
+        # what showing it costs or saves in lines that say what is left out
+        place = bisect_left(self.shown, index)
+        before = self.shown[place - 1] if place else -1
+        after = self.shown[place] if place < len(self.shown) else len(self.steps)
+        gaps = (before + 1 < index) + (index + 1 < after) - (before + 1 < after)
+        if not self.page.raise_to(part, level, gaps * self.gap):
             return False
-        if is_new:
-            insort(self.shown, index)
+        insort(self.shown, index)
         return True
 
     def _levels(self, index: int) -> list[Callable[[], list[str]]]:
@@ -95,13 +100,6 @@ class Trajectory:
             lambda: full(int(170 * self.scale)),
             lambda: full(int(500 * self.scale)),
         ]
-
-    def _gaps(self, index: int) -> int:
-        """Count what showing a step costs or saves in lines that say what is left out."""
-        place = bisect_left(self.shown, index)
-        before = self.shown[place - 1] if place else -1
-        after = self.shown[place] if place < len(self.shown) else len(self.steps)
-        return ((before + 1 < index) + (index + 1 < after) - (before + 1 < after)) * self.gap
 
     def outline(self) -> list[int]:
         """Order all steps: those near a candidate, the first and the last, then the rest from the end."""
@@ -332,17 +330,13 @@ def _counted(case: Case) -> Lines:
         passed = [row.repeat for row in repeats if row.outcome is Outcome.PASSED]
         others = [row.repeat for row in repeats if row.repeat not in set(passed)]
         is_few = 2 * len(passed) <= len(repeats)
+        numbers = enumerate(sorted(set(passed if is_few else others)))  # as ranges: `0-3, 7, 9-12`
+        runs = [[each for _, each in row] for _, row in groupby(numbers, key=lambda pair: pair[1] - pair[0])]
+        ranges = [f"{run[0]}" if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs[:_MAX_RANGES]]
         if 0 < len(passed) < len(repeats):
-            line += f"; {'passing' if is_few else 'not passing'}: {_ranges(passed if is_few else others)}"
+            more = " …" if len(runs) > _MAX_RANGES else ""
+            line += f"; {'passing' if is_few else 'not passing'}: {', '.join(ranges)}{more}"
     return [line]
-
-
-def _ranges(numbers: list[int]) -> str:
-    """Write numbers as ranges: `0-3, 7, 9-12`."""
-    rows = groupby(enumerate(sorted(set(numbers))), key=lambda pair: pair[1] - pair[0])
-    runs = [[each for _, each in row] for _, row in rows]
-    parts = [f"{run[0]}" if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs[:_MAX_RANGES]]
-    return ", ".join(parts) + (" …" if len(runs) > _MAX_RANGES else "")
 
 
 def _listed_repeats(case: Case, room: int) -> Lines:

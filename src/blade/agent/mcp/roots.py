@@ -56,7 +56,9 @@ def roots(specs: Sequence[str]) -> Roots:
     allowed: dict[Path, None] = {}
     beside: dict[Path, None] = {}
     for spec in named:
-        path = _path(spec)
+        name, equals, path = spec.partition("=")  # NAME=PATH, or PATH alone
+        if not equals or not name or "/" in name or os.path.lexists(spec):
+            path = spec
         if path == "-":
             hint = "name files or folders instead of -"
             raise UsageError("standard input is the protocol of this server", hint, "usage")
@@ -137,8 +139,13 @@ def refuse_links(roots: Roots, place: Place) -> None:
     """
     run = find.Found(place.name, place.paths)
     beside = [artifact.path for artifact in sidecars.artifacts(run) if artifact.kind != "rollouts"]
+    folders = {file.parent: _real(file.parent) for file in place.paths}
     for path in [*beside, sidecars.judgements(run)]:
-        if path is not None and not _is_beside(roots, path, place):
+        if path is None or roots.holds(path):
+            continue
+        # or it lies beside a file that was named, without a link between the two
+        straight = (real for folder, real in folders.items() if real / os.path.relpath(path, folder) == _real(path))
+        if not any(real in roots.beside for real in straight):
             hint = "replace the link by the file, or start the server with the folder it leads to"
             name = line(str(path), 200)
             raise _outside(f"{name} is a link that leads out of the folders of this server", hint)
@@ -155,25 +162,12 @@ def _outside(message: str, hint: str) -> UsageError:
     return UsageError(message, hint, "outside-roots")
 
 
-def _is_beside(roots: Roots, path: str | Path, place: Place) -> bool:
-    """Does a file lie inside the roots, or beside a file that was named without a link between the two."""
-    folders = {file.parent: _real(file.parent) for file in place.paths}
-    straight = (real for folder, real in folders.items() if real / os.path.relpath(path, folder) == _real(path))
-    return roots.holds(path) or any(real in roots.beside for real in straight)
-
-
 def _place(run: find.Found) -> Place:
     paths = tuple(str(path) for path in run.paths)
     if len(paths) > 1:
         return Place(str(run.paths[0].parent / run.name), run.name, run.paths, paths)
     named = run.named and "/" not in run.name
     return Place(paths[0], run.name, run.paths, (f"{run.name}={paths[0]}",) if named else paths)
-
-
-def _path(spec: str) -> str:
-    """PATH of NAME=PATH."""
-    name, equals, path = spec.partition("=")
-    return path if equals and name and "/" not in name and not os.path.lexists(spec) else spec
 
 
 def _candidates(roots: Roots, text: str) -> list[Path]:

@@ -1,17 +1,24 @@
-"""Serve the tools over stdio: nothing on stdout but the protocol, no error that ends the server."""
+"""List the tools and serve them over stdio: nothing on stdout but the protocol, no error that ends the server."""
 
 from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import signal
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
 
 import blade
-from blade.agent.mcp import tool_table
+from blade.agent.mcp import tool_answers
+from blade.agent.mcp.pages import Answer
 from blade.agent.mcp.roots import House, roots
 from blade.errors import EXIT_INTERRUPTED, BladeError, UsageError, with_pages
 from blade.hostile import line, under
@@ -22,6 +29,23 @@ if TYPE_CHECKING:
 
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600  # as JSON-RPC numbers them
 ERROR = 6_000  # characters of what went wrong
+TOOLS: dict[str, Callable[[House, Any], Answer]] = {
+    "blade_list_runs": tool_answers.list_runs,
+    "blade_summary": tool_answers.summary,
+    "blade_query": tool_answers.query,
+    "blade_fields": tool_answers.fields,
+    "blade_tasks": tool_answers.tasks,
+    "blade_queue": tool_answers.queue,
+    "blade_dossier": tool_answers.dossier,
+    "blade_show": tool_answers.show,
+    "blade_groups": tool_answers.groups,
+    "blade_health": tool_answers.health,
+    "blade_compare": tool_answers.compare,
+    "blade_check_claims": tool_answers.check_claims,
+    "blade_record_judgement": tool_answers.record,
+    "blade_judgements": tool_answers.judgements,
+}
+TYPES: dict[str, Any] = {"text": str, "whole": int, "number": float, "flag": bool, "texts": list[str]}
 
 
 def serve(specs: Sequence[str]) -> None:
@@ -68,7 +92,7 @@ def _server(house: House) -> Server[Any]:
     from mcp.server.lowlevel import Server
     from mcp_types import ListToolsResult
 
-    offered = [*map(_offered, tool_table.TOOLS)]
+    offered = [*map(_offered, TOOLS)]
 
     async def on_list_tools(context: Any, params: Any) -> ListToolsResult:
         return ListToolsResult(tools=offered)
@@ -78,7 +102,7 @@ def _server(house: House) -> Server[Any]:
         return await anyio.to_thread.run_sync(_answered, house, params.name, params.arguments)
 
     return Server(
-        "blade", version=blade.__version__, title="BLADE", instructions=tool_table.words()["instructions"],
+        "blade", version=blade.__version__, title="BLADE", instructions=words()["instructions"],
         on_list_tools=on_list_tools, on_call_tool=on_call_tool,
     )  # fmt: skip
 
@@ -86,14 +110,13 @@ def _server(house: House) -> Server[Any]:
 def _offered(name: str) -> Tool:
     from mcp_types import Tool, ToolAnnotations
 
-    words = tool_table.words()["tools"][name]
-    title, description, writes = words["title"], words["description"], "writes" in words
+    tool = words()["tools"][name]
+    title, description, writes = tool["title"], tool["description"], "writes" in tool
     hints = ToolAnnotations(
         title=title, read_only_hint=not writes, destructive_hint=False, idempotent_hint=True,
         open_world_hint=False,
     )  # fmt: skip
-    schema = tool_table.schema(name)
-    return Tool(name=name, title=title, description=description, input_schema=schema, annotations=hints)
+    return Tool(name=name, title=title, description=description, input_schema=schema(name), annotations=hints)
 
 
 def _answered(house: House, name: str, arguments: dict[str, Any] | None) -> CallToolResult:
@@ -101,7 +124,7 @@ def _answered(house: House, name: str, arguments: dict[str, Any] | None) -> Call
     from mcp_types import CallToolResult, TextContent
 
     try:
-        answer = tool_table.called(house, name, arguments)
+        answer = called(house, name, arguments)
         content = TextContent(type="text", text=answer.text)
         return CallToolResult(content=[content], structured_content=answer.document)
     except BladeError as error:
@@ -157,3 +180,80 @@ def _refusal(code: int, why: str) -> Any:
     from mcp_types import ErrorData, JSONRPCError
 
     return SessionMessage(JSONRPCError(jsonrpc="2.0", id=None, error=ErrorData(code=code, message=why)))
+
+
+# -- the tools: what each takes, in the words of `tools.yaml` ------------------------------------------
+
+
+@cache
+def words() -> dict[str, Any]:
+    """What the server says of itself and of its tools."""
+    import yaml
+
+    return dict(yaml.safe_load(Path(__file__).with_name("tools.yaml").read_text(encoding="utf-8")))
+
+
+@cache
+def struct_of(name: str) -> type[msgspec.Struct]:
+    """What a tool takes."""
+    rows = words()["tools"][name]["takes"].split()
+    return _struct(TOOLS[name].__name__, {row: words()["arguments"][row] for row in rows})
+
+
+def _struct(name: str, rows: Mapping[str, Mapping[str, Any]], **namespace: str) -> type[msgspec.Struct]:
+    fields = [(row.partition(".")[0], *_field(**argument)) for row, argument in rows.items()]
+    return msgspec.defstruct(
+        name, fields, frozen=True, forbid_unknown_fields=True, kw_only=True, namespace=namespace
+    )
+
+
+def _field(type: str | list[str], description: str, optional: bool = False, **bounds: Any) -> tuple[Any, ...]:
+    """The type of an argument, and its default where it need not be given."""
+    default = (bounds.pop("default"),) if "default" in bounds else (None,) if optional else ()
+    kind: Any = Literal[tuple(type)] if isinstance(type, list) else TYPES.get(type)
+    if type == "proposals":
+        proposal = _struct("Proposal", words()["proposal"], __doc__="One judgement to be verified.")
+        kind = list[proposal]  # type: ignore[valid-type]
+    kind = Annotated[kind, Meta(**bounds)] if bounds else kind
+    return Annotated[kind | None if optional else kind, Meta(description=description)], *default
+
+
+def called(house: House, name: str, arguments: Mapping[str, Any] | None) -> Answer:
+    """What a tool answers; a BladeError says what to do otherwise."""
+    if name not in TOOLS:
+        raise UsageError(f"there is no tool {line(name, 80)}", f"the tools are {', '.join(TOOLS)}", "usage")
+    try:
+        question = msgspec.convert(dict(arguments or {}), struct_of(name), strict=False)
+    except msgspec.ValidationError as error:
+        names = []
+        for key, argument in schema(name)["properties"].items():
+            # with the words it may be, where they are few
+            parts = (argument, *argument.get("anyOf", ()))
+            choices = [str(word) for part in parts for word in part.get("enum", ()) if word]
+            names.append(f"{key} ({' | '.join(choices)})" if choices else key)
+        hint = f"{name} takes {', '.join(names)}"
+        raise UsageError(f"{name}: {line(str(error), 300)}", hint, "usage") from error
+    threshold = getattr(question, "pass_threshold", None)
+    if threshold is not None and not math.isfinite(threshold):
+        raise UsageError(f"{threshold} is no number to pass at", "give a finite number", "bad-threshold")
+    return TOOLS[name](house, question)
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The JSON Schema of what a tool takes, in one piece."""
+    whole = msgspec.json.schema(struct_of(name))
+    parts: dict[str, Any] = _in_one(whole, whole.get("$defs", {}))
+    wanted = ("type", "properties", "required", "additionalProperties")
+    return {key: value for key, value in parts.items() if key in wanted}
+
+
+def _in_one(value: Any, parts: Mapping[str, Any]) -> Any:
+    """A schema with its references replaced by what they refer to: not every client follows them."""
+    if isinstance(value, dict):
+        if "$ref" in value:
+            return _in_one(parts[value["$ref"].rpartition("/")[2]], parts)
+        whole = {key: _in_one(item, parts) for key, item in value.items() if key != "$defs"}
+        choices = whole.get("enum")
+        is_word = isinstance(choices, list) and all(isinstance(word, str) for word in choices)
+        return {"type": "string", **whole} if is_word else whole
+    return [_in_one(item, parts) for item in value] if isinstance(value, list) else value

@@ -210,13 +210,9 @@ def query(house: House, question: Any) -> Answer:
     outcome = query_process.raised(query_process.ask(ground, [question.query])[0])
     columns, rows = outcome.table()
     document: Entry = {
-        "query": question.query,
-        "columns": list(columns),
-        "rows": [list(row) for row in rows[:ROWS]],
-        "n_rows": len(rows),
-        "truncated": outcome.is_cut or len(rows) > ROWS,
-        "notes": list(outcome.notes),
-    }
+        "query": question.query, "columns": list(columns), "rows": [list(row) for row in rows[:ROWS]],
+        "n_rows": len(rows), "truncated": outcome.is_cut or len(rows) > ROWS, "notes": list(outcome.notes),
+    }  # fmt: skip
     answers = outcome.answers or ()
     if len(answers) == 1 and answers[0].group is None:
         names = ("value", "low", "high", "n", "unit", "method")
@@ -462,7 +458,12 @@ def show(house: House, question: Any) -> Answer:
             effort = rollout_text.effort([*map(msgspec.to_builtins, trace.steps)])
             return {**_head(run.name, trace), **effort}
 
-        return listed(question, title, head, "repeats", traces, _repeat_row, intro, wire)
+        def blocks_of(repeat: Entry) -> list[Block]:
+            counts = (str(repeat["repeat"]), line(quotable(repeat["reward"]), 20), str(repeat["n_steps"]), str(repeat["n_calls"]))
+            last = _code(repeat["last_words"], LAST) if repeat["last_words"].strip() else ""
+            return _row("Repeat, Reward, Steps, Calls, Last words", "rrrrl", *counts, last)
+
+        return listed(question, title, head, "repeats", traces, blocks_of, intro, wire)
     chosen = [trace for trace in traces if trace.rollout.repeat == question.repeat]
     if not chosen:
         there = ", ".join(str(trace.rollout.repeat) for trace in traces[:20]) or "none: its rows were lost"
@@ -480,13 +481,6 @@ def _head(run: str, trace: Trace) -> Entry:
     }  # fmt: skip
 
 
-def _repeat_row(repeat: Entry) -> list[Block]:
-    reward, words = line(quotable(repeat["reward"]), 20), repeat["last_words"]
-    counts = (str(repeat["repeat"]), reward, str(repeat["n_steps"]), str(repeat["n_calls"]))
-    last = _code(words, LAST) if words.strip() else ""
-    return _row("Repeat, Reward, Steps, Calls, Last words", "rrrrl", *counts, last)
-
-
 def _rollout(question: Any, run: str, chosen: list[Trace]) -> Answer:
     """The steps of a rollout; the row and the request on the first page only."""
     trace, chars = chosen[0], question.chars
@@ -498,31 +492,23 @@ def _rollout(question: Any, run: str, chosen: list[Trace]) -> Answer:
     if len(chosen) > 1:
         intro.append(para(f"{len(chosen)} rows have this number; this is the first of them."))
     if question.offset == 0:
-        head |= {"fields": _fields(trace), "request": _request(trace, chars)}
+        members = [(key, value) for key, value in trace.row.items() if key not in FRAMEWORK][:FIELDS]
+        # no name of a field becomes a key
+        head["fields"] = [{"field": line(str(key), 80), "value": line(quotable(value), FIELD)} for key, value in members]
+        turns = [turn for turn in rollout_text.turns(trace.row) if turn != {"role": "user", "text": ""}]
+        request = [{"role": line(turn["role"], 40), "text": quoted(turn["text"], chars)} for turn in turns[:TURNS]]
+        left = len(turns) - TURNS
+        head["request"] = [*request, *([{"role": "left out", "text": f"{left} more turns"}] if left > 0 else [])]
         items = [(Code(each["field"]), ": ", Code(each["value"])) for each in head["fields"]]
         intro += [Bullets(tuple(items))] if items else []
         intro += [Quote(("Request, ", Code(turn["role"])), turn["text"]) for turn in head["request"]]
         intro += [para("Steps:")] if trace.steps else []
-    return listed(question, title, head, "steps", trace.steps, _step, intro, lambda step: _wire(step, chars))
 
+    def wire(step: Step) -> Entry:
+        members = rollout_text.step(msgspec.to_builtins(step))
+        return members | {name: quoted(members[name], chars) for name in ("text", "reasoning") if name in members}
 
-def _fields(trace: Trace) -> list[dict[str, str]]:
-    """What the row says beside the request and the steps; no name of a field becomes a key."""
-    members = [(key, value) for key, value in trace.row.items() if key not in FRAMEWORK]
-    pairs = [(line(str(key), 80), line(quotable(value), FIELD)) for key, value in members[:FIELDS]]
-    return [{"field": name, "value": value} for name, value in pairs]
-
-
-def _request(trace: Trace, chars: int) -> list[dict[str, str]]:
-    turns = [turn for turn in rollout_text.turns(trace.row) if turn != {"role": "user", "text": ""}]
-    request = [{"role": line(turn["role"], 40), "text": quoted(turn["text"], chars)} for turn in turns[:TURNS]]
-    left = len(turns) - TURNS
-    return [*request, {"role": "left out", "text": f"{left} more turns"}] if left > 0 else request
-
-
-def _wire(step: Step, chars: int) -> Entry:
-    wire = rollout_text.step(msgspec.to_builtins(step))
-    return wire | {name: quoted(wire[name], chars) for name in ("text", "reasoning") if name in wire}
+    return listed(question, title, head, "steps", trace.steps, _step, intro, wire)
 
 
 def _step(step: Entry) -> list[Block]:

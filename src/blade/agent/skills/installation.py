@@ -129,18 +129,17 @@ class Done(msgspec.Struct, frozen=True):
 def targets(scope: str, agents: Sequence[str], root: Path) -> dict[Path, tuple[str, ...]]:
     """The folders of skills for these agents, links followed; without any, of those that are in use."""
     places = {name: root / both[scope == USER] for name, both in AGENTS.items()}
-    used = [name for name, place in places.items() if _is_used(place)]
+    # those with a folder here; `.github` is there for other reasons too
+    used = [
+        name for name, place in places.items()
+        if place.is_dir() or (place.parent.is_dir() and place.parent.name != ".github")
+    ]  # fmt: skip
     folders: dict[Path, tuple[str, ...]] = {}
     for name in agents or used or [DEFAULT]:
         place = places[name]
         same = next((folder for folder in folders if folder.resolve() == place.resolve()), place)
         folders[same] = (*folders.get(same, ()), name)
     return folders
-
-
-def _is_used(place: Path) -> bool:
-    """Whether an agent has a folder here; `.github` is there for other reasons too."""
-    return place.is_dir() or (place.parent.is_dir() and place.parent.name != ".github")
 
 
 def install(

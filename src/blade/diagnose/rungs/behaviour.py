@@ -169,10 +169,7 @@ def _empty_end(row: RowEvidence) -> str:
 
 def _leaves_a_list(row: RowEvidence) -> bool:
     """Whether the last call of some tool lists fewer entries than it counts, and the rollout goes on without the rest."""
-    listed: Counter[str] = Counter()
-    for act in row.acts:
-        listed[act.tool] += act.listed
-    return any(listed[act.tool] < act.total for act in row.acts)
+    return any(sum(other.listed for other in row.acts if other.tool == act.tool) < act.total for act in row.acts if act.total)
 
 
 # ---- Forms of arguments -----------------------------------------------------------------------------

@@ -199,13 +199,14 @@ def _spike(people: Population, left: Mask) -> Group | None:
     name, top, rows = best
     amount = f"{top:,.0f} {_NAMED.get(name, f'`{name}`')}"
     if name in ("n_turns", "n_acts"):  # some get to the maximum and end there by themselves
-        rows = rows & ~_finished(people) & ~_ended_otherwise(people)
+        rows = rows & ~_finished(people)
+        for _, codes, texts in _ends(people):  # or say themselves that they ended otherwise than by a limit
+            if all(isinstance(text, str) for text in texts):
+                rows = rows & ~np.isin(codes, [code for code, text in enumerate(texts) if not is_limit(text)])
         if not (rows & left).any():
             return None
-    loops = rows & people.where(is_looping)
-    if _is_loop(people, rows & left):
-        return _loop(people, rows, left, f"a limit ({amount})")
-    if (loops & left).sum() >= LEAST_LOOPS:  # the limit only ended what had already failed in these
+    loops = rows if _is_loop(people, rows & left) else rows & people.where(is_looping)
+    if loops is rows or (loops & left).sum() >= LEAST_LOOPS:  # the limit only ended what had already failed in these
         return _loop(people, loops, left, f"a limit ({amount})")
     is_beside = _is_beside(name) and _is_finished(people, rows & left)
     kind = "input" if _is_given(people, name, rows) else "beside" if is_beside else "spike"
@@ -384,15 +385,6 @@ def _finished(people: Population) -> Mask:
     return people.where(lambda row: end_of(row) in usual and not row.is_open)
 
 
-def _ended_otherwise(people: Population) -> Mask:
-    """Rollouts that record themselves how they ended, and it is no limit."""
-    rows = people.none
-    for _, codes, values in _ends(people):
-        if all(isinstance(value, str) for value in values):
-            rows |= np.isin(codes, [code for code, value in enumerate(values) if not is_limit(value)])
-    return rows
-
-
 def last_act(row: RowEvidence) -> str:
     """The tool of the last call, with the command where it runs one."""
     return act_name(row.acts[-1]) if row.acts else ""
@@ -407,22 +399,21 @@ def act_name(act: Act) -> str:
 
 def _open_end(people: Population, left: Mask) -> Group | None:
     """Rows whose final text stops in the middle."""
-    ends = people.where(lambda row: row.is_open) | _rare_ends(people) | _unfinished_lines(people) | _unfinished_forms(people)
-    rows = ends & ~_nearly_whole(people)
+    # a character that opens something, such as a comma or a bracket, is an open end where hardly any passing text ends so
+    opens = people.where(lambda row: row.final.rstrip().endswith(tuple(",([{<\\=+-")))
+    n = int((people.passed & people.where(lambda row: row.final.strip())).sum())
+    rare = opens if n >= 10 and (people.passed & opens).sum() < max(1, 0.05 * n) else people.none
+    ends = people.where(lambda row: row.is_open) | rare | _unfinished_lines(people) | _unfinished_forms(people)
+    # where nearly as much of a form is filled in as by passes, what is cut off can hardly be what a row fails for
+    lengths = [len(row.labels) for row in people.of(people.passed) if row.labels]
+    least = WHOLE_FORM * float(np.median(lengths)) if len(lengths) >= LEAST_FORMS else np.inf
+    rows = ends & people.where(lambda row: len(row.labels) < least)
     if (rows & left).sum() < max(2, 0.1 * left.sum()) or _is_innocent(people, rows, left) or people.rate(rows) > 0.25:
         return None
     return group(
         "cut.open end", people, rows, left, without=_without(people, rows),
         detail=lambda i: f'it ends "…{short(people.rows[i].final.strip()[-60:], 60)}"; what comes before the cut is not checked here',
     )  # fmt: skip
-
-
-def _rare_ends(people: Population) -> Mask:
-    """Rows whose last character opens something, where hardly any passing text ends so: a comma, an open bracket."""
-    opens = people.where(lambda row: row.final.rstrip().endswith(tuple(",([{<\\=+-")))
-    n = int((people.passed & people.where(lambda row: row.final.strip())).sum())
-    is_rare = n >= 10 and (people.passed & opens).sum() < max(1, 0.05 * n)
-    return opens if is_rare else people.none
 
 
 def _unfinished_lines(people: Population) -> Mask:
@@ -460,12 +451,3 @@ def _unfinished_forms(people: Population) -> Mask:
 
 def _parts(row: RowEvidence) -> set[bytes]:
     return {row.labels[i : i + 8] for i in range(0, len(row.labels), 8)}
-
-
-def _nearly_whole(people: Population) -> Mask:
-    """Rows that fill in nearly as much of a form as passes do: what is cut off can hardly be what they fail for."""
-    lengths = [len(row.labels) for row in people.of(people.passed) if row.labels]
-    if len(lengths) < LEAST_FORMS:
-        return people.none
-    least = WHOLE_FORM * float(np.median(lengths))
-    return people.where(lambda row: len(row.labels) >= least)

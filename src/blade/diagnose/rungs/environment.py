@@ -186,8 +186,7 @@ def _dead(people: Population, left: Mask) -> list[Group]:
         brief, error = (shown_error(people, rows, next(iter(errors)), most) for most in (70, 120))
         result.append(group(
             "environment.dead", people, rows, left, tool=tool, calls=len(acts), different=different, brief=brief, error=error,
-            elsewhere=f", {people.rate(~rows):.0%} of the others" if has_others else "",
-            place=at_call(tool),
+            elsewhere=f", {people.rate(~rows):.0%} of the others" if has_others else "", place=at_call(tool),
         ))  # fmt: skip
         left = left & ~rows
     return result
@@ -233,9 +232,6 @@ def _prefixed(row: RowEvidence) -> Iterator[tuple[int, Act]]:
         prefix = hash((prefix, act.key))
 
 
-# ---- Where rollouts ran ------------------------------------------------------------------------------
-
-
 # Names of what a harness assigns to a rollout; that rollouts pass less often there is what decides.
 _PLACE = re.compile(
     r"node|worker|host|shard|region|machine|gpu|server|replica|zone|pool|runner|endpoint|instance|cluster|box|pod|container|executor|device",
@@ -264,8 +260,7 @@ def _assigned(people: Population, left: Mask) -> list[Group]:
         names = [name for name, _ in places[:4]] + ([f"{len(places) - 4} more"] if len(places) > 4 else [])
         result.append(group(
             "environment.assigned", people, test.rows & left, matched=rows, path=path, named=" or ".join(names),
-            each=" and ".join(names), there=test.pass_with, elsewhere=test.pass_without,
-            place=in_field(path),
+            each=" and ".join(names), there=test.pass_with, elsewhere=test.pass_without, place=in_field(path),
         ))  # fmt: skip
         left = left & ~test.rows
     return result

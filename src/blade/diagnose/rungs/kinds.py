@@ -99,8 +99,7 @@ def _is_effort(people: Population, codes: np.ndarray, values: list[Any]) -> bool
     lengths = [np.array([getattr(row, name) for row in people.rows], float) for name in ("n_turns", "n_acts")]
     return any(
         present.sum() > 2 and np.ptp(length[present]) > 0 and np.ptp(amounts[present]) > 0
-        and abs(float(np.corrcoef(amounts[present], length[present])[0, 1])) > 0.8
-        for length in lengths
+        and abs(float(np.corrcoef(amounts[present], length[present])[0, 1])) > 0.8 for length in lengths
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from blade.diagnose.evidence import RowEvidence
 from blade.diagnose.fields import is_limit, template
 from blade.diagnose.groups import Findings, Group, Trust, doubt, explained, group, in_field, short, warning
 from blade.diagnose.population import Mask, Population, most_common, tells_the_end
-from blade.stats.significance import hypergeometric_tail
+from blade.stats.paired_changes import hypergeometric_tail
 
 AT_LEAST, SHARE = 3, 0.1  # rows, and share of the rows without output, that one text must cover
 LEVEL = 0.05

@@ -73,7 +73,9 @@ def _against_gold(people: Population, left: Mask) -> Iterator[Candidate]:
         return
     detail = lambda i: expected_calls.in_words(people.rows[i], graded)  # noqa: E731
     for kind in expected_calls.KINDS:
-        facts, blame = partial(_differing, people, kind, graded), partial(_blame, kind, graded)
+        # the first change that is not among the expected ones; what was left out has no step of its own
+        blame = (lambda row: None) if kind in _OMISSIONS else lambda row: _step(expected_calls.mismatch(row, graded))
+        facts = partial(_differing, people, kind, graded)
         place = lambda row, blame=blame: blame(row) or at_end(row) or ((row.acts[-1].step, "") if row.acts else None)  # noqa: E731
         own = has & (kinds == kind)
         yield candidate(people, f"verdicts.{kind}", own, 2, facts, is_tested=False, place=place, blame=blame, detail=detail)
@@ -110,11 +112,6 @@ def _differing(people: Population, kind: str, graded: Graded, rows: Mask, test: 
         "odd": ", ".join(f"`{name}` in {n:,}" for name, n in wrong.most_common(4)),
         "confidence": "likely" if 2 * n_told >= len(own) else "proved",
     }  # fmt: skip
-
-
-def _blame(kind: str, graded: Graded, row: RowEvidence) -> tuple[int, str] | None:
-    """The first change that is not among the expected ones; what was left out has no step of its own."""
-    return _step(expected_calls.mismatch(row, graded) if kind not in _OMISSIONS else None)
 
 
 def _step(step: int | None) -> tuple[int, str] | None:
@@ -235,14 +232,11 @@ def _named_checks(people: Population, left: Mask) -> Iterator[Candidate]:
         if n >= 2 and not (has_several and people.n_tasks(rows) == 1):
             # a check that no pass fails is part of the grade: it is the grader's own word and needs no test
             path, _, check = name.partition(": ")
+            facts = lambda rows, test, check=check: {"example": next(filter(None, (_compared(row, check) for row in people.of(rows))), "")}  # noqa: E731
             yield candidate(
-                people, "verdicts.failed check", rows, 4, partial(_example, people, check), is_tested=bool(people.passed[rows].any()),
+                people, "verdicts.failed check", rows, 4, facts, is_tested=bool(people.passed[rows].any()),
                 path=path, check=check, detail=detail,
             )  # fmt: skip
-
-
-def _example(people: Population, check: str, rows: Mask, test: Contrast | None) -> dict[str, Any]:
-    return {"example": next(filter(None, (_compared(row, check) for row in people.of(rows))), "")}
 
 
 def _unlike_pairs(people: Population) -> Iterator[Candidate]:
