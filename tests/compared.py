@@ -62,8 +62,9 @@ def without_claims(blade: Blade) -> Compared:
         specs = [str(argument) for argument in arguments]
         if len({*specs}) < 2 or any(spec.startswith("-") for spec in specs):
             return by_json(blade)(*specs)
-        report = comparing.compare(pipeline.load(specs, Silent()), "blade compare")
-        told = json.dumps(report_json.document(pipeline.with_digests(report)), allow_nan=False)
+        loaded = pipeline.load(specs, Silent())
+        report = pipeline.with_digests(comparing.compare(loaded, "blade compare"), loaded)
+        told = json.dumps(report_json.document(report), allow_nan=False)
         return dict(json.loads(told))
 
     return run

@@ -124,6 +124,15 @@ def test_what_lies_beside_rows_of_another_shape_counts(blade: Blade, tmp_path: P
     assert "other keys than its inputs and failures have; those are left out" in said.err
 
 
+@pytest.mark.parametrize("n", [3, 20_000])
+def test_rows_of_another_shape_on_standard_input_are_read_once(n: int, blade: Blade, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = "".join(f'{{"tid": {task}, "score": {task % 2}, "text": "{"x" * 100}"}}\n' for task in range(n))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(rows.encode())))
+    assert json.loads(blade("query", "-", "rate", "--map", "reward=score,task=tid", "--json").out)["value"] == n // 2 / n
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(rows.encode())))
+    assert "no row has the field 'nosuch'" in blade("query", "-", "count", "--map", "reward=nosuch").err
+
+
 def test_calls_and_answers_of_rows_of_another_shape(blade: Blade, tmp_path: Path) -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "search", "arguments": '{"q": 1}'}}
     chat = [

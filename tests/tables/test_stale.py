@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from blade import load
 from blade.errors import Unreadable
 from blade.formats import single_rows
 from blade.model import Part
@@ -354,6 +355,18 @@ def test_a_run_that_changes_while_its_rows_are_read_is_refused(
     if change not in ("cut", "removed"):
         fresh = blade("diagnose", path).out
         assert ("2.4% passed" if change == "extended" else "50.0% passed") in fresh
+
+
+@pytest.mark.parametrize("change", MEANWHILE)
+def test_a_loaded_run_mixes_no_rows_of_two_times(change: str, tmp_path: Path, cache: Path) -> None:
+    path = tmp_path / "long.jsonl"
+    path.write_bytes(OLD)
+    for ask in (lambda run: run.report(), lambda run: run.rollout("12", 0), lambda run: run.dossier("12")):
+        path.write_bytes(OLD)
+        run = load(path)
+        MEANWHILE[change](path, HALF)
+        with pytest.raises(Unreadable):
+            ask(run)
 
 
 # -- damage ---------------------------------------------------------------------------------------

@@ -75,7 +75,7 @@ def together(
     report = comparing.compare(
         parts, command, threshold=first.threshold, margin=margin, ordered=series, watcher=first.watcher
     )
-    return Report(pipeline.with_digests(report), specs, first.watcher, first.threshold, True)
+    return Report(pipeline.with_digests(report, chosen), specs, first.watcher, first.threshold, True)
 
 
 def _chosen(loaded: Sequence[Loaded], sides: Sequence[tuple[Loading, tuple[str, ...]]]) -> list[Loaded]:
@@ -317,7 +317,7 @@ class Runs(Mapping[str, "Runs"]):
         loading = self._loading
         command = command_line("diagnose", loading.specs, pass_threshold=loading.threshold)
         report = replace(self._report, made_by={**self._report.made_by, "command": command})
-        return Report(pipeline.with_digests(report), loading.specs, loading.watcher, loading.threshold)
+        return Report(pipeline.with_digests(report, loading.session.loaded), loading.specs, loading.watcher, loading.threshold)
 
     def check(self, text: Place) -> Checked:
         """Every claim of a text, or of a file that holds one, against the rows."""

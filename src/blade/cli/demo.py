@@ -124,7 +124,7 @@ def _diagnosed(root: Path, script: str, force: bool) -> tuple[Report, Groups]:
     path, folder = _rollouts(root, script), root / f"report_{script}"
     with Progress() as progress:
         loaded = pipeline.load([str(path)], progress)
-    report = pipeline.with_digests(pipeline.diagnose(loaded, f"blade diagnose {path} -o {folder}"))
+    report = pipeline.with_digests(pipeline.diagnose(loaded, f"blade diagnose {path} -o {folder}"), loaded)
     put(lambda: write(report, folder, force=force), folder)
     connection = ground_of(loaded).connection(False)
     group_of = {
@@ -144,7 +144,7 @@ def _compared(root: Path, force: bool) -> Report:
     with Progress() as progress:
         loaded = pipeline.load(runs, progress)
     command = f"blade compare {' '.join(runs)} -o {folder}"
-    report = pipeline.with_digests(comparing.compare(loaded, command))
+    report = pipeline.with_digests(comparing.compare(loaded, command), loaded)
     put(lambda: write(report, folder, is_comparison=True, force=force), folder)
     return report
 

@@ -73,7 +73,7 @@ def diagnose(
             return
         report = pipeline.diagnose(loaded, command, pass_threshold, progress, clock, baseline)
         if folder is not None or as_json:
-            report = pipeline.with_digests(report)
+            report = pipeline.with_digests(report, loaded)
         if redact:
             report = redacted(report, loaded)
     written = put(lambda: write(report, folder, force=force), folder) if folder else []
@@ -145,7 +145,7 @@ def compare(
             quick=quick, policy=policy, watcher=progress, clock=clock,
         )  # fmt: skip
         if folder is not None or as_json:
-            report = pipeline.with_digests(report)
+            report = pipeline.with_digests(report, loaded)
         if redact:
             report = redacted(report, loaded)
     further = {"gate.md": markdown(report.gate, report.made_by["command"])} if report.gate is not None else {}
@@ -225,7 +225,7 @@ def draft(runs: tuple[str, ...], output: str, pass_threshold: float | None, reda
     with Progress() as progress:
         session = pipeline.session(runs, progress, pass_threshold, command)
         report = replace(session.report, made_by={**session.report.made_by, "command": command})
-        report = pipeline.with_digests(report)
+        report = pipeline.with_digests(report, session.loaded)
         if redact:
             report = redacted(report, session.loaded)
     refuse_sources(path, session.loaded)

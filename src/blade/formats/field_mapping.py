@@ -79,15 +79,18 @@ def _is_trace(value: Any) -> bool:
 
 def mapped_copy(path: Path, mapping: Mapping[str, str], folder: Path) -> Path:
     """A copy of a file whose rows are NeMo Gym's, in a new folder within `folder`; the source is left alone."""
-    rows = _first_rows(path, 1000)
-    for field in mapping.values() if rows else ():
-        if all(value_at(row, field) is NOTHING for row in rows):
-            known = ", ".join(sorted({key for row in rows for key in row})[:20])
-            raise UsageError(f"no row has the field {field!r}", f"the rows have {known}", "bad-map")
     target = Path(tempfile.mkdtemp(dir=folder)) / path.name  # the rows tell their file; what is compressed is told by its first bytes
+    absent, known = list(mapping.values()), set[str]()
     with target.open("xb") as file:
-        for line in _lines(path):
-            file.write(_rewritten(line, mapping) + b"\n")
+        for number, line in enumerate(_lines(path)):  # once: a stream cannot be read again
+            row = parsed(line)[0]
+            if row is not None and number < 1000:
+                absent, known = [field for field in absent if value_at(row, field) is NOTHING], known | row.keys()
+            elif absent and known:
+                break
+            file.write((line if row is None else _rewritten(row, mapping)) + b"\n")
+    if absent and known:
+        raise UsageError(f"no row has the field {absent[0]!r}", f"the rows have {', '.join(sorted(known)[:20])}", "bad-map")
     return target
 
 
@@ -100,11 +103,8 @@ def _first_rows(path: Path, most: int) -> list[dict[str, Any]]:
     return [row for line in islice(_lines(path), most) if (row := parsed(line)[0]) is not None]
 
 
-def _rewritten(line: bytes, mapping: Mapping[str, str]) -> bytes:
-    """The line with its fields where NeMo Gym keeps them; a line that is no row stays as it is."""
-    row = parsed(line)[0]
-    if row is None:
-        return line
+def _rewritten(row: Mapping[str, Any], mapping: Mapping[str, str]) -> bytes:
+    """The row with its fields where NeMo Gym keeps them."""
     values = {target: value_at(row, path) for target, path in mapping.items()}
     new = dict(row) | {key: values[target] for target, key in _KEYS.items() if target in values}
     new = {key: None if value is NOTHING else value for key, value in new.items()}

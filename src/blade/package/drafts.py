@@ -211,7 +211,7 @@ def _page(
         report = comparing.compare(runs, f"blade compare {names}{option}", threshold=threshold, watcher=watcher)
     from blade.sanitize.redaction import mapped
 
-    report, parts = pipeline.with_digests(report), ("made_by", "runs", "compared", "skipped", "gaps", "benchmark")
+    report, parts = pipeline.with_digests(report, runs), ("made_by", "runs", "compared", "skipped", "gaps", "benchmark")
     here = {name: mapped(getattr(report, name), lambda text, _: text.replace(f"{folder}/", "")) for name in parts}
     report, pages = replace(report, **here), chapters if len(runs) == 1 else comparison_pages
     return report, markdown.page(pages.title(report), pages.chapters(report))

@@ -77,9 +77,8 @@ def refuse_changed(entry: Loaded) -> None:
     """Refuse a run whose rows became others while they were read."""
     for rows in filter(None, (entry.run.rows, entry.run.inputs)):
         for source in rows.sources:
-            if isinstance(source, Index) and not store.still_holds(source):
-                hint = "run the command again; a file that is still being written should only grow"
-                raise Unreadable(f"{source.path} changed while it was read", hint, "unreadable-file")
+            if isinstance(source, Index):
+                source.refuse_changed()
 
 
 def assembled(

@@ -15,7 +15,7 @@ import blade
 from blade import measure
 from blade.formats import single_rows
 from blade.model import Buckets, Cause, Gap, Level, Loss, Outcome, Report, Run, Trust
-from blade.pipeline.load import MAX_SKIPPED, Loaded
+from blade.pipeline.load import MAX_SKIPPED, Loaded, refuse_changed
 from blade.report import queried_numbers
 from blade.tables import index as store
 
@@ -43,9 +43,11 @@ UNSUPPORTED = {
 }
 
 
-def with_digests(report: Report) -> Report:
+def with_digests(report: Report, loaded: Sequence[Loaded]) -> Report:
     """The report with the sha256 of each source, which takes a second per gigabyte the first time."""
     runs = [replace(run, sources=tuple(_digested(source) for source in run.sources)) for run in report.runs]
+    for entry in loaded:
+        refuse_changed(entry)
     return replace(report, runs=tuple(runs))
 
 

@@ -154,21 +154,6 @@ def _proved(folder: Path, path: Path, known: Manifest | None, size: int) -> list
     return proved
 
 
-def still_holds(known: Index) -> bool:
-    """Whether the lines of an open index lie in its source as they were read; lines that were added do no harm."""
-    stamp = known.manifest.stamp
-    if not stamp[3]:  # standard input or a pipe
-        return True
-    try:
-        now = cache.stamp_of(known.path)
-        if now == stamp or known.manifest.blocks:  # of a compressed source the lines are kept
-            return now[3] == stamp[3] and now[0] >= stamp[0]
-        finished = [part for part in known.manifest.parts if part.rows and not part.open_ended]
-        return all(digest(known.path, part.start, part.end) == part.source for part in finished)
-    except OSError:
-        return False
-
-
 # -- building -------------------------------------------------------------------------------------
 
 

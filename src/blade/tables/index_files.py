@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from blade.errors import Unreadable
 from blade.formats.joined_rows import Rows
-from blade.formats.lines import unreadable
+from blade.formats.lines import digest, unreadable
 from blade.model import Part, Skipped
+from blade.tables import cache
 from blade.tables.cache import Stamp, write_new, writing
 
 # A part is one line of JSON, column -> (type, start, bytes), and then the columns one after the other.
@@ -186,6 +187,7 @@ class Index(Rows):
         super().__init__([self])
         self._blocks = BlockReader(folder / known.blocks) if known.blocks else None
         self._file: int | None = None
+        self._seen = known.stamp[:4]
 
     @property
     def n_skipped(self) -> int:
@@ -210,6 +212,26 @@ class Index(Rows):
     def _places(self) -> tuple[NDArray[Any], NDArray[Any]]:
         return self.numbers("offset"), self.numbers("length")
 
+    def holds(self) -> bool:
+        """Whether the lines lie in the source as they were read; lines that were added do no harm."""
+        stamp = self.manifest.stamp
+        if not stamp[3]:  # standard input or a pipe
+            return True
+        try:
+            now = cache.stamp_of(self.path)
+            if now == stamp or self.manifest.blocks:  # of a compressed source the lines are kept
+                return now[3] == stamp[3] and now[0] >= stamp[0]
+            finished = [part for part in self.manifest.parts if part.rows and not part.open_ended]
+            return all(digest(self.path, part.start, part.end) == part.source for part in finished)
+        except OSError:
+            return False
+
+    def refuse_changed(self) -> None:
+        """Refuse a source whose lines became others since they were read."""
+        if not self.holds():
+            hint = "run the command again; a file that is still being written should only grow"
+            raise Unreadable(f"{self.path} changed while it was read", hint, "unreadable-file")
+
     def row_bytes(self, row: int) -> bytes:
         """The line of one row, read from the source."""
         offset, length = (int(places[row]) for places in self._places)
@@ -218,6 +240,11 @@ class Index(Rows):
                 return self._blocks.read(offset, length)
             if self._file is None:
                 self._file = os.open(self.path, os.O_RDONLY)
+            status = os.fstat(self._file)
+            now = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+            if now != self._seen and (now[3] != self._seen[3] or now[0] <= self._seen[0]):
+                self.refuse_changed()
+            self._seen = now
             return os.pread(self._file, length, offset)
         except OSError as error:
             raise unreadable(self.path, error) from error
