@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blade.compare.alignment import align
 from blade.compare.task_pairs import paired
 from blade.model import PROMPT, Side
-from tests.case_tables import cases
+from tests.case_tables import cases, tables
 from tests.compare.builders import side
 
 Values = dict[str, Any]
 KEYS = [str(number) for number in range(20)]
-CASES = yaml.safe_load((Path(__file__).parent / "alignments.yaml").read_text(encoding="utf-8"))
+CASES = tables(__file__, "alignments.yaml")
 
 
 def run(name: str, fields: Mapping[str, Values], *, repeats: int = 1, keys: list[str] = KEYS) -> Side:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 from msgspec.structs import replace
 
 from blade import model, stats
@@ -17,7 +16,7 @@ from blade.compare.gate import judge, markdown
 from blade.compare.gate_policy import Policy, policy, read_policy
 from blade.errors import BladeError
 from blade.model import Comparison, Derived, Gate, Power, Setting, Side
-from tests.case_tables import cases
+from tests.case_tables import cases, tables
 from tests.compare.builders import drawn, side, versus
 from tests.conftest import Blade, Said
 from tests.report.behaving import write_behaving, write_mixed
@@ -85,10 +84,7 @@ def test_a_fall_from_always_to_one_in_five_fails(question: str) -> None:
 # ---- The four verdicts of a metric ----------------------------------------------------------------
 
 
-CASES = yaml.safe_load((Path(__file__).parent / "gate_cases.yaml").read_text(encoding="utf-8"))
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case["about"])
+@pytest.mark.parametrize("case", tables(__file__, "gate_cases.yaml"), ids=lambda case: case["about"])
 def test_what_a_gate_says_of_a_change(case: dict[str, Any]) -> None:
     estimate, half, p = case.get("change", (0, 0.01, 0.5))
     told = replace(change(estimate, half, case.get("half90"), p), **{key: case[key] for key in ("common_baseline", "score_name") if key in case})
@@ -251,14 +247,10 @@ def test_every_key_of_a_policy_is_explained_in_the_docs() -> None:
     assert not [name for name in sorted(names) if f"`{name}`" not in page and f"`[[{name}]]`" not in page]
 
 
-FAULTS = yaml.safe_load((Path(__file__).parent / "policy_faults.yaml").read_text(encoding="utf-8"))
-BASE = '[[metric]]\nname = "score"\nmax_drop = 0.02\n'
-
-
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault["message"])
+@pytest.mark.parametrize("fault", tables(__file__, "policy_faults.yaml"), ids=lambda fault: fault["message"])
 def test_a_fault_in_a_policy_says_what_to_write(tmp_path: Path, fault: dict[str, str]) -> None:
     with pytest.raises(BladeError) as caught:
-        read_policy(written(tmp_path, fault["source"].replace("BASE", BASE)))
+        read_policy(written(tmp_path, fault["source"].replace("BASE", '[[metric]]\nname = "score"\nmax_drop = 0.02\n')))
     assert (caught.value.slug, caught.value.exit_code) == ("bad-policy", 4)
     assert fault["message"] in caught.value.message
     assert "policy.toml" in caught.value.message
@@ -311,10 +303,10 @@ def test_hostile_names_and_reasons_stay_text() -> None:
 # ---- Gates that ask queries -------------------------------------------------------------------------
 
 
-def gated(blade: Blade, folder: Path, *tables: str, write: object = write_behaving, more: tuple[object, ...] = ()) -> Said:
+def gated(blade: Blade, folder: Path, *metrics: str, write: object = write_behaving, more: tuple[object, ...] = ()) -> Said:
     before, after = write(folder / "runs", 0)  # type: ignore[operator]
     policy = folder / "gate.toml"
-    policy.write_text("\n".join(f"[[metric]]\n{table}\n" for table in tables), encoding="utf-8")
+    policy.write_text("\n".join(f"[[metric]]\n{metric}\n" for metric in metrics), encoding="utf-8")
     return blade("compare", f"a={before}", f"b={after}", "--gate", policy, *more)
 
 

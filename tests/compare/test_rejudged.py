@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -16,6 +13,7 @@ from blade.compare import compare
 from blade.compare.rejudgements import MODE, rejudged
 from blade.pipeline import comparing
 from blade.tables.index import Silent
+from tests.case_tables import tables
 from tests.compare.builders import pair_of, side
 from tools.planted.planted_runs import write_pair
 
@@ -50,7 +48,7 @@ def term_of(found):
     return next((term for term in found.bridge if term.term == MODE[1]), None)
 
 
-CASES = yaml.safe_load((Path(__file__).parent / "rejudgements.yaml").read_text(encoding="utf-8"))
+CASES = tables(__file__, "rejudgements.yaml")
 EACH = [(case, grain) for case in CASES for grain in (GRAINS if "GRAIN" in case["a"] else ("",))]
 
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from blade.compare.alignment import align
 from blade.compare.run_settings import config_diff, effects, separation
 from blade.model import PROMPT, Setting, Side
+from tests.case_tables import tables
 from tests.compare.builders import side
 
 TASKS = {"1": "10", "2": "11"}
-TABLE = yaml.safe_load((Path(__file__).parent / "settings.yaml").read_text(encoding="utf-8"))
+TABLE = tables(__file__, "settings.yaml")
 
 
 def run(name: str, model: str | None = "m", agent: str | None = "bot", **settings: str) -> Side:
