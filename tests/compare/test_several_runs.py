@@ -1,4 +1,4 @@
-"""Verdicts on two questions, and several runs at once: adjusted verdicts, the matrix, who alone solves what, the fronts, and checkpoints in order."""
+"""Verdicts on two questions; several runs at once: the matrix, who alone solves what, the fronts, checkpoints in order."""
 
 from __future__ import annotations
 
