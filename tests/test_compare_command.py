@@ -9,6 +9,7 @@ import shlex
 from datetime import date, timedelta
 from itertools import product
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -47,9 +48,6 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Pairs:
 @pytest.fixture
 def compared(blade: Blade) -> Compared:
     return without_claims(blade)
-
-
-# -- files, screen, exit codes --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cause", some_slow(CAUSES, "infra outage", "one slice worse", "tasks dropped"))
@@ -136,22 +134,16 @@ def test_a_wrong_use_is_refused(blade: Blade, tmp_path: Path, words: str) -> Non
     assert "error:" in people.err
 
 
-def test_nothing_to_read(blade: Blade, tmp_path: Path) -> None:
+def test_nothing_to_read_and_a_bad_policy_are_refused_before_anything_is_written(blade: Blade, tmp_path: Path) -> None:
     there = make_run(tmp_path, drawn(1, 4, 2))
     (tmp_path / "empty.jsonl").write_text("")
     for second in ("none.jsonl", "empty.jsonl"):
         assert blade("compare", there, tmp_path / second).code == 3
     assert blade("compare", there, there, "--gate", tmp_path / "no.toml").code == 3
-
-
-def test_a_bad_policy_is_refused_before_anything_is_written(blade: Blade, tmp_path: Path) -> None:
     runs = two_runs(tmp_path, drawn(1, 30, 2), drawn(2, 30, 2))
     said = blade("compare", "--json", *runs, "--gate", policy_of(tmp_path, "min_tasks = 3\n"), "-o", tmp_path / "out")
     assert (said.code, said.out, said.error["slug"]) == (4, "", "bad-policy")
     assert not (tmp_path / "out").exists()
-
-
-# -- the gate -------------------------------------------------------------------------------------
 
 
 def policy_of(folder: Path, text: str) -> Path:
@@ -178,7 +170,7 @@ def test_the_gate_judges_a_fall_and_a_rise(blade: Blade, tmp_path: Path, rate: f
 
 
 def test_an_unchanged_model_passes_and_a_waived_fall_does_not_fail(blade: Blade, tmp_path: Path) -> None:
-    policy = policy_of(tmp_path, '[[metric]]\nname = "score"\nmax_drop = 0.05\n')
+    policy = policy_of(tmp_path, SCORE.replace("0.02", "0.05"))
     same = two_runs(tmp_path / "same", drawn(1, 300, 8), drawn(2, 300, 8))
     said = blade("compare", "--json", *same, "--gate", policy)
     assert (said.code, json.loads(said.out)["gate"]["verdict"]) == (0, "PASS")
@@ -192,13 +184,11 @@ def test_an_unchanged_model_passes_and_a_waived_fall_does_not_fail(blade: Blade,
     assert blade("compare", *worse, "--gate", expired).code == 1
 
 
-# -- which runs -----------------------------------------------------------------------------------
-
-
 def test_by_a_field_of_the_rows(compared: Compared, blade: Blade, tmp_path: Path) -> None:
-    rows = [{**row, "prompt_style": "terse" if row["_ng_rollout_index"] < 2 else "wordy"} for row in drawn(1, 30, 4)]
-    for row in rows:
-        row["reward"] = 1.0 if row["prompt_style"] == "wordy" else row["reward"]
+    rows = [
+        {**row, "prompt_style": "terse"} if row["_ng_rollout_index"] < 2 else {**row, "prompt_style": "wordy", "reward": 1.0}
+        for row in drawn(1, 30, 4)
+    ]
     path = make_run(tmp_path, rows, name="run")
     one = only(compared(path, "--by", "prompt_style"))
     assert (one["baseline"], one["candidate"]) == ("run[prompt_style=terse]", "run[prompt_style=wordy]")
@@ -210,10 +200,18 @@ def test_by_a_field_of_the_rows(compared: Compared, blade: Blade, tmp_path: Path
         other = only(compared(path, "--by", "prompt_style", "--baseline", name))
         assert (other["baseline"], other["candidate"]) == ("run[prompt_style=wordy]", "run[prompt_style=terse]")
         assert other["delta"] == pytest.approx(-one["delta"])
-    assert ("run[prompt_style=terse] → run[prompt_style=wordy]" in blade("compare", path, "--by", "prompt_style").out)
+    assert "run[prompt_style=terse] → run[prompt_style=wordy]" in blade("compare", path, "--by", "prompt_style").out
 
 
-def test_by_the_skills_of_a_row(compared: Compared, tmp_path: Path) -> None:
+def test_by_the_skills_of_a_row_and_by_a_field_whose_parts_hold_the_same_questions_under_other_keys(
+    compared: Compared, tmp_path: Path
+) -> None:
+    rows = [
+        make_row(12 * arm + task, repeat, float(repeat), question=f"q{task}", arm="ab"[arm])
+        for arm, task, repeat in product((0, 1), range(12), (0, 1))
+    ]
+    document = compared("--quick", f"x={make_run(tmp_path, rows)}", "--by", "arm")
+    assert len(only(document)["alignment"]["common"]["tasks"]) == 12
     rows = [
         {**row, "skills_ref": {"path": "s", "hash": ("aa11", "bb22")[row["_ng_rollout_index"] % 2], "skills": []}}
         for row in drawn(1, 24, 4)
@@ -248,14 +246,9 @@ def test_runs_whose_indices_mix_questions_are_compared(compared: Compared, tmp_p
     assert {term["term"] for term in only(document)["bridge"]} == {"wrong answer"}
 
 
-@pytest.fixture(scope="module")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def test_three_runs_give_a_matrix_and_in_order_a_trend(compared: Compared, blade: Blade, tmp_path: Path) -> None:
     """Three runs, each of which passes more often."""
-    folder = tmp_path_factory.mktemp("steps")
-    return [f"step-{at}={make_run(folder / str(at), drawn(at, 40, 4, 0.2 + 0.35 * at))}" for at in range(3)]
-
-
-def test_three_runs_give_a_matrix(compared: Compared, blade: Blade, checkpoints: list[str]) -> None:
+    checkpoints = [f"step-{at}={make_run(tmp_path / str(at), drawn(at, 40, 4, 0.2 + 0.35 * at))}" for at in range(3)]
     document = compared(*checkpoints)
     VALIDATOR.validate(document)
     matrix = document["matrix"]
@@ -272,9 +265,6 @@ def test_three_runs_give_a_matrix(compared: Compared, blade: Blade, checkpoints:
         assert one["p_adjusted"] >= one["tests"][0]["p"]
         assert_adds_up(one)
     assert screen(blade("compare", *checkpoints).out)[0].startswith("BLADE  2 candidates against step-0")
-
-
-def test_checkpoints_in_order_have_a_trend(compared: Compared, blade: Blade, checkpoints: list[str]) -> None:
     document = compared(*checkpoints, "--series")
     VALIDATOR.validate(document)
     series = document["series"]
@@ -287,20 +277,13 @@ def test_checkpoints_in_order_have_a_trend(compared: Compared, blade: Blade, che
     assert any(line.startswith("Series") for line in lines)
 
 
-# -- quick, and the same by `diagnose` ------------------------------------------------------------
-
-
 @pytest.mark.parametrize("cause", ["infra outage", "truncation limit lowered"])
 def test_quick_reads_no_trace_and_agrees_on_what_it_says(
     compared: Compared, blade: Blade, pairs: Pairs, cause: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pair = pairs(cause)
     full = only(compared(pair.baseline, pair.candidate))
-
-    def refused(*_: object) -> None:
-        raise AssertionError("a trace was opened")
-
-    monkeypatch.setattr(single_rows, "traced", refused)
+    monkeypatch.setattr(single_rows, "traced", Mock(side_effect=AssertionError("a trace was opened")))
     document = compared("--quick", pair.baseline, pair.candidate)
     VALIDATOR.validate(document)
     quick = only(document)
@@ -321,17 +304,6 @@ def test_diagnose_carries_the_same_comparison_with_the_baseline_that_is_named(
     if cause == "tasks dropped":
         turned_round = diagnosed(*runs, "--baseline", "candidate").report
         assert turned_round["comparisons"] == compared(*runs[::-1])["comparisons"]
-
-
-def test_by_a_field_whose_parts_hold_the_same_questions_under_other_keys(blade: Blade, tmp_path: Path) -> None:
-    rows = [
-        make_row(12 * arm + task, repeat, float(repeat), question=f"q{task}", arm="ab"[arm])
-        for arm in (0, 1)
-        for task in range(12)
-        for repeat in (0, 1)
-    ]
-    said = blade("compare", "--json", "--quick", f"x={make_run(tmp_path, rows)}", "--by", "arm")
-    assert len(said.report["comparisons"][0]["alignment"]["common"]["tasks"]) == 12
 
 
 @pytest.mark.parametrize("command", ["compare", "diagnose"])
@@ -372,10 +344,8 @@ def rough(folder: Path, unbounded: bool) -> tuple[str, str]:
                     question=text, expected_answer=f"gold {text}", category=f"kind {task % 3}", level=f"level {task % 2}",
                     response=make_response(model=f"sim-{name}"),
                 )  # fmt: skip
-                row["responses_create_params"] = {
-                    "input": [{"role": "user", "content": text}],
-                    "temperature": 0.5 if name == "one" else 1.0,
-                }
+                temperature = 0.5 if name == "one" else 1.0
+                row["responses_create_params"] = {"input": [{"role": "user", "content": text}], "temperature": temperature}
                 rows.append(row)
         kept = [row for row in rows if row["_ng_task_index"] not in lost and rng.random() < 0.95]
         for row in rng.sample(kept, 6):
@@ -385,16 +355,12 @@ def rough(folder: Path, unbounded: bool) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("unbounded", [False, True])
-@pytest.mark.parametrize("quick", [False, True])
-def test_exchanging_rough_runs_turns_every_sign(compared: Compared, tmp_path: Path, unbounded: bool, quick: bool) -> None:
+@pytest.mark.parametrize("options", [(), ("--quick",)])
+def test_exchanging_rough_runs_turns_every_sign(compared: Compared, tmp_path: Path, unbounded: bool, options: tuple[str, ...]) -> None:
     runs = rough(tmp_path, unbounded)
-    options = ["--quick"] if quick else []
     one, other = only(compared(*runs, *options)), only(compared(*runs[::-1], *options))
-    sizes = {
-        kind: one["alignment"][kind]["n"]
-        for kind in ("common", "added", "removed", "modified", "missing_baseline", "missing_candidate")
-    }
-    assert sizes == {"common": 34, "added": 3, "removed": 4, "modified": 3, "missing_baseline": 2, "missing_candidate": 1}
+    sizes = {"common": 34, "added": 3, "removed": 4, "modified": 3, "missing_baseline": 2, "missing_candidate": 1}
+    assert {kind: one["alignment"][kind]["n"] for kind in sizes} == sizes
     assert {term["term"] for term in one["bridge"]} >= {
         "added tasks", "removed tasks", "modified tasks", "tasks the candidate lost", "tasks the baseline lost",
     }  # fmt: skip
@@ -465,9 +431,6 @@ def test_runs_without_a_common_task_are_refused_with_a_reason(blade: Blade, comp
     assert "Not compared" in (out / "compare.md").read_text(encoding="utf-8")
 
 
-# -- the same rows in another form ----------------------------------------------------------------
-
-
 @pytest.mark.parametrize("cause", some_slow(["infra outage", "one failure mode fixed", "tasks dropped"], "infra outage"))
 def test_order_shards_and_compression_change_nothing(blade: Blade, pairs: Pairs, tmp_path: Path, cause: str) -> None:
     pair, compared = pairs(cause), by_json(blade)
@@ -502,25 +465,19 @@ def test_runs_judged_by_different_thresholds_are_refused_until_one_is_given(comp
     half = [{**row, "reward": row["reward"] / 2} for row in drawn(2, 20, 2)]
     runs = two_runs(tmp_path, drawn(1, 20, 2), half)
     (tmp_path / "two" / "blade.toml").write_text('name = "x"\npass_threshold = 0.5\n')
-    first = only(compared(*runs))
-    assert "--pass-threshold" in first["refused"]
+    assert "--pass-threshold" in only(compared(*runs))["refused"]
     second = only(compared(*runs, "--pass-threshold", "0.5"))
-    assert second["refused"] is None
-    assert second["delta"] is not None
+    assert (second["refused"], second["delta"] is None) == (None, False)
 
 
 def test_a_text_is_known_again_whichever_form_is_the_commoner(compared: Compared, tmp_path: Path) -> None:
     """Two forms of one message stand in both runs; which of them is common differs."""
-    forms = (
-        "The records differ: expected blue lamp {n}, found no change.",
-        "The records differ: expected blue lamp {n}, found green lamp {m}.",
-    )
     runs = []
     for n_first in (2, 20):
         rows = drawn(1, 40, 2, 1.0)
         for at, row in enumerate(rows[:30]):
-            text = forms[0 if at < n_first else 1].format(n=20 + at, m=60 + at)
-            row |= {"reward": 0.0, "verifier_message": text}
+            ending = "no change" if at < n_first else f"green lamp {60 + at}"
+            row |= {"reward": 0.0, "verifier_message": f"The records differ: expected blue lamp {20 + at}, found {ending}."}
         runs.append(rows)
     one = only(compared(*two_runs(tmp_path, *runs)))
     told = {shift["name"]: shift["status"] for shift in one["shifts"] if "records differ" in shift["name"]}

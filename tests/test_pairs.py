@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from math import sqrt
@@ -25,7 +26,6 @@ Row = dict[str, Any]
 Rows = dict[tuple[int, int], Row]
 SEEDS = (1, 2)
 MOVING = [cause for cause in CAUSES if cause != "nothing"]
-every_pair = pytest.mark.parametrize(("cause", "seed"), [(cause, seed) for cause in CAUSES for seed in SEEDS])
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +40,15 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return write
 
 
+def by_key(rows: Iterable[Row]) -> Rows:
+    return {(row["_ng_task_index"], row["_ng_rollout_index"]): row for row in rows}
+
+
 def rows_of(path: Path) -> Rows:
-    found = [json.loads(line) for line in path.read_bytes().splitlines()]
-    held = {(row["_ng_task_index"], row["_ng_rollout_index"]): row for row in found}
-    assert len(held) == len(found)
-    return held
+    lines = path.read_bytes().splitlines()
+    rows = by_key(map(json.loads, lines))
+    assert len(rows) == len(lines)
+    return rows
 
 
 def touched_first(pair: PlantedPair, a: Rows, b: Rows) -> tuple[Rows, Rows]:
@@ -59,36 +63,25 @@ def score(rows: Rows) -> float:
     return fmean(fmean(held) for held in rewards.values())
 
 
-def plan_of(cause: str, seed: int) -> Plan:
-    return planned(cause, Random(f"{cause}/{seed}"), f"{cause}/{seed}", None, None, 2.0)[0]
-
-
 def twins(cause: str, seed: int) -> tuple[Plan, Rows, Rows, dict[Any, str], dict[Any, str]]:
     """One and the same run without the cause and with it: every rollout is drawn from the same stream."""
-    plan = plan_of(cause, seed)
-    repeats = (plan.design.repeats[0],) * 2
-    design = replace(plan.design, repeats=repeats, rows=(plan.design.rows[0],) * 2)
-    played = [play(design, under, 0) for under in (plan.a, plan.b)]
-    held = [{(row["_ng_task_index"], row["_ng_rollout_index"]): row for row in one.rows} for one in played]
-    return plan, held[0], held[1], dict(played[0].how), dict(played[1].how)
+    plan = planned(cause, Random(f"{cause}/{seed}"), f"{cause}/{seed}", None, None, 2.0)[0]
+    design = replace(plan.design, repeats=(plan.design.repeats[0],) * 2, rows=(plan.design.rows[0],) * 2)
+    first, second = (play(design, under, 0) for under in (plan.a, plan.b))
+    return plan, by_key(first.rows), by_key(second.rows), dict(first.how), dict(second.how)
 
 
 def output(row: Row) -> list[Row]:
     return list(row["response"]["output"])
 
 
-# ---- Of every pair ---------------------------------------------------------------------------------
-
-
-@every_pair
+@pytest.mark.parametrize(("cause", "seed"), [(cause, seed) for cause in CAUSES for seed in SEEDS])
 def test_the_files_hold_the_rows_and_the_score_that_the_truth_says(written: Any, cause: str, seed: int) -> None:
     pair, *both = written(cause, seed)
     for rows, rates, how, n_tasks, repeats in zip(both, pair.rates, pair.how, pair.n_tasks, pair.repeats, strict=True):
         n = Counter(str(task) for task, _ in rows)
-        assert set(rows) == set(how)
-        assert set(n) == set(rates)
-        assert len(n) == n_tasks
-        assert max(n.values()) == repeats
+        assert (set(rows), set(n)) == (set(how), set(rates))
+        assert (len(n), max(n.values())) == (n_tasks, repeats)
         spread = sqrt(sum(rate * (1 - rate) / n[task] for task, rate in rates.items())) / len(n)
         assert abs(score(rows) - fmean(rates.values())) < 4 * spread
         for key, row in rows.items():
@@ -97,11 +90,7 @@ def test_the_files_hold_the_rows_and_the_score_that_the_truth_says(written: Any,
             assert how[key] in (SOLVED, LOOSE) or row["reward"] == 0.0
             assert how[key] != SOLVED or row["reward"] == 1.0
     assert fmean(pair.rates[1].values()) - fmean(pair.rates[0].values()) == pytest.approx(pair.delta)
-
-
-@every_pair
-def test_the_cause_is_as_large_as_was_asked_for(written: Any, cause: str, seed: int) -> None:
-    pair, *_ = written(cause, seed)
+    # the cause is as large as was asked for
     assert pair.mde == pytest.approx(2.8 * pair.se)
     if cause == "nothing":
         assert (pair.delta, pair.delta_common) == (0.0, 0.0)
@@ -112,13 +101,12 @@ def test_the_cause_is_as_large_as_was_asked_for(written: Any, cause: str, seed: 
 def test_seeds_differ_in_design_and_one_seed_writes_the_same_bytes(tmp_path: Path) -> None:
     pairs = [write_pair(tmp_path / str(seed), "infra outage", seed=seed) for seed in range(8)]
     again = write_pair(tmp_path / "again", "infra outage", seed=3)
-    assert again.baseline.read_bytes() == pairs[3].baseline.read_bytes()
-    assert again.candidate.read_bytes() == pairs[3].candidate.read_bytes()
+    for path, other in ((again.baseline, pairs[3].baseline), (again.candidate, pairs[3].candidate)):
+        assert path.read_bytes() == other.read_bytes()
     assert len({pair.n_tasks for pair in pairs}) > 4
     assert len({pair.repeats for pair in pairs}) > 2
     assert {pair.world for pair in pairs} == {"desk", "quiz"}
-    assert {pair.swapped for pair in pairs} == {True, False}
-    assert {pair.delta > 0 for pair in pairs} == {True, False}
+    assert {pair.swapped for pair in pairs} == {pair.delta > 0 for pair in pairs} == {True, False}
     assert all((pair.delta > 0) == pair.swapped for pair in pairs)
 
 
@@ -150,8 +138,7 @@ def test_an_outage_leaves_errors_and_no_output(written: Any, seed: int) -> None:
         assert {key for key, row in rows.items() if row.get("error")} == broken
         assert all(output(rows[key]) == [] and rows[key]["reward"] == 0.0 for key in broken)
         shares.append(len(broken) / len(rows))
-    assert shares[0] > 0.1
-    assert shares[1] < 0.06
+    assert shares[0] > 0.1 > 0.06 > shares[1]
     assert pair.sides == ("infrastructure",)
 
 
@@ -186,8 +173,7 @@ def test_one_category_is_worse_and_no_other(written: Any, seed: int) -> None:
     ratios = {task: rate / pair.rates[pair.swapped][task] for task, rate in pair.rates[not pair.swapped].items() if rate}
     inside = {round(ratio, 9) for task, ratio in ratios.items() if f"category={category[task]}" == term}
     outside = {ratio for task, ratio in ratios.items() if f"category={category[task]}" != term}
-    assert outside == {1.0}
-    assert len(inside) == 1
+    assert (outside, len(inside)) == ({1.0}, 1)
     assert inside.pop() <= 0.8
     assert pair.sides == ("slice",)
 
@@ -196,8 +182,7 @@ def test_one_category_is_worse_and_no_other(written: Any, seed: int) -> None:
 def test_a_fixed_mode_is_gone_and_its_rollouts_pass(seed: int) -> None:
     plan, before, after, how_before, how_after = twins("one failure mode fixed", seed)
     (way,) = plan.terms
-    assert way in how_before.values()
-    assert way not in how_after.values()
+    assert (way in how_before.values(), way in how_after.values()) == (True, False)
     for key, played in how_before.items():
         if played == way:
             assert how_after[key] in (SOLVED, LOOSE)
@@ -217,8 +202,7 @@ def test_a_changed_verifier_judges_the_same_outputs_otherwise(seed: int) -> None
         changed = row["reward"] != strict[key]["reward"]
         assert changed == (how_before[key] == LOOSE)
         assert not changed or (row["reward"], strict[key]["reward"]) == (1.0, 0.0)
-    assert LOOSE in how_before.values()
-    assert SOLVED in how_before.values()
+    assert {LOOSE, SOLVED} <= set(how_before.values())
 
 
 # ---- As the calibration judges claims ----------------------------------------------------------------
@@ -230,16 +214,11 @@ def mover(side: str, term: str, *rollouts: tuple[str, str, int]) -> Mover:
 
 def played(pair: PlantedPair, *ways: str) -> list[tuple[str, str, int]]:
     """A rollout of the pair for each of these ways."""
-    found = []
-    for way in ways:
-        places = [
-            (path.stem, str(task), repeat)
-            for path, how in zip((pair.baseline, pair.candidate), pair.how, strict=True)
-            for (task, repeat), taken in how.items()
-            if taken == way
-        ]
-        found.append(next(place for place in places if place not in found))
-    return found
+    places = defaultdict(list)
+    for path, how in zip((pair.baseline, pair.candidate), pair.how, strict=True):
+        for (task, repeat), way in how.items():
+            places[way].append((path.stem, str(task), repeat))
+    return [places[way].pop(0) for way in ways]
 
 
 @pytest.mark.parametrize(("cause", "side", "way", "claimed"), cases(__file__, "classes_of_claims"))

@@ -35,7 +35,7 @@ def side(
     which it is ("undetermined", OTHER); `table` is the modes table that several sides share. Rows are never identical
     between runs of different names, and always between runs of one name.
     """
-    rows = [(key, i, score) for key, told in outcomes.items() for i, score in _scores(told)]
+    rows = [(key, i, float(score)) for key, told in outcomes.items() for i, score in enumerate(told) if score != "."]
     keys = tuple(sorted({*outcomes, *(expected or {})}, key=key_order))
     code = {key: place for place, key in enumerate(keys)}
     rows.sort(key=lambda row: (code[row[0]], row[1]))
@@ -45,7 +45,8 @@ def side(
     threshold = 1.0 if threshold is None and is_binary else threshold
     task = np.array([code[row[0]] for row in rows], np.int64)
     passed = score >= (np.inf if threshold is None else threshold)
-    mode, shared = _modes(rows, modes or {}, table)
+    lost_by = [None if row[2] >= 1 else (modes or {}).get(row[:2], ("undetermined", OTHER)) for row in rows]
+    shared = tuple(sorted({mode for mode in lost_by if mode is not None})) if table is None else tuple(table)
     wanted = np.bincount(task, minlength=len(keys))
     for key, n in (expected or {}).items():
         wanted[code[key]] = max(n, wanted[code[key]])
@@ -70,7 +71,7 @@ def side(
             for field, values in (fingerprints or {}).items()
         },
         slices={field: _labels(keys, values) for field, values in (slices or {}).items()},
-        mode=mode,
+        mode=np.array([-1 if mode is None else shared.index(mode) for mode in lost_by], np.int64),
         modes=shared,
         flags={name: _flag(place, places) for name, places in (flags or {}).items()},
         effort={
@@ -102,21 +103,6 @@ def key_order(key: str) -> tuple[int, int, str]:
 def hashed(value: Any) -> int:
     """A number for a value; 0 for none."""
     return 0 if value is None else zlib.crc32(repr(value).encode()) + 2
-
-
-def _scores(told: str | Sequence[float]) -> list[tuple[int, float]]:
-    if isinstance(told, str):
-        return [(i, float(letter)) for i, letter in enumerate(told) if letter != "."]
-    return [(i, float(value)) for i, value in enumerate(told)]
-
-
-def _modes(
-    rows: list[tuple[str, int, float]], given: Mapping[Place, Mode], table: Sequence[Mode] | None
-) -> tuple[Any, tuple[Mode, ...]]:
-    """The mode of each row that loses points, and the table of modes."""
-    named = [None if row[2] >= 1 else given.get(row[:2], ("undetermined", OTHER)) for row in rows]
-    shared = tuple(table) if table is not None else tuple(sorted({mode for mode in named if mode is not None}))
-    return np.array([-1 if mode is None else shared.index(mode) for mode in named], np.int64), shared
 
 
 def _labels(keys: tuple[str, ...], values: Mapping[str, str]) -> tuple[Any, tuple[str, ...]]:

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blade.compare.alignment import align
 from blade.compare.task_pairs import paired
 from blade.model import PROMPT, Side
-from tests.case_tables import cases
+from tests.case_tables import cases, tables
 from tests.compare.builders import side
 
 Values = dict[str, Any]
 KEYS = [str(number) for number in range(20)]
-CASES = yaml.safe_load((Path(__file__).parent / "alignments.yaml").read_text(encoding="utf-8"))
+CASES = tables(__file__, "alignments.yaml")
 
 
 def run(name: str, fields: Mapping[str, Values], *, repeats: int = 1, keys: list[str] = KEYS) -> Side:
@@ -32,22 +30,13 @@ def values(word: str, keys: list[str] = KEYS, **changed: str) -> Values:
     return {key: changed.get(f"t{key}", f"{word} {key}") for key in keys}
 
 
-# -- keys -----------------------------------------------------------------------------------------
-
-
 def test_added_removed_and_missing_tasks_are_told_apart() -> None:
     a = side("a", {"1": "11", "2": "10", "10": "0", "x": "1"}, expected={"7": 2, "8": 2})
     b = side("b", {"1": "1", "2": "0", "11": "0", "7": "1"}, expected={"10": 1, "8": 2})
     found = align(a, b)
-    assert found.common == ("1", "2")
-    assert found.removed == ("x",)  # the candidate never had it
-    assert found.missing_candidate == ("10",)  # it was expected there, and nothing came
-    assert found.missing_baseline == ("7",)
-    assert found.added == ("11",)
-    assert "8" not in {*found.common, *found.added, *found.removed, *found.missing_baseline}  # neither scored it
-
-
-# -- modified tasks -------------------------------------------------------------------------------
+    # the candidate never had x; 10 was expected there, and nothing came; neither scored 8
+    assert (found.common, found.removed, found.added) == (("1", "2"), ("x",), ("11",))
+    assert (found.missing_candidate, found.missing_baseline) == (("10",), ("7",))
 
 
 def told(words: str) -> Values:
@@ -73,17 +62,11 @@ def name_of(field: str) -> str:
     return PROMPT if field == "PROMPT" else field
 
 
-def test_what_confirms_the_keys_is_named() -> None:
+def test_what_confirms_the_keys_is_named_and_a_field_that_few_tasks_tell_is_no_guard() -> None:
     a, b = (run(name, {"expected_answer": values("x"), "question": values("q")}) for name in "ab")
     assert align(a, b).matched_by == "task key, confirmed by expected_answer, question"
-
-
-def test_a_field_that_few_tasks_tell_is_no_guard() -> None:
     few = {key: f"g {key}" for key in KEYS[:5]}
     assert align(run("a", {"gold": few}), run("b", {"gold": {**few, "1": "other"}})).modified == ()
-
-
-# -- shuffled keys --------------------------------------------------------------------------------
 
 
 def shuffled(keys: list[str] = KEYS) -> dict[str, str]:

@@ -24,8 +24,7 @@ def rows_drawn(rates: Sequence[float], k: int, rng: np.random.Generator) -> list
 
 def test_gains_and_losses_add_up_to_the_change() -> None:
     found = churn(listed(F1_A, F1_B))
-    assert found.gains == pytest.approx((0.25 + 0.5 + 0.75 + 1) / 8)
-    assert found.losses == pytest.approx(-0.75 / 8)
+    assert (found.gains, found.losses) == (pytest.approx((0.25 + 0.5 + 0.75 + 1) / 8), pytest.approx(-0.75 / 8))
     assert found.gains + found.losses == pytest.approx(0.21875)
     assert (found.n_up, found.n_down) == (4, 1)
 
@@ -84,22 +83,12 @@ def test_a_change_beyond_the_null_is_told_and_its_twin_of_noise_is_not() -> None
     assert real.gains - real.losses > real.null_high
 
 
-def test_one_rollout_in_each_run_cannot_tell_noise() -> None:
-    pair = listed(["1", "0", "1", "0"], ["0", "1", "1", "0"])
-    found = churn(pair)
+def test_one_rollout_in_each_run_cannot_tell_noise_and_without_a_common_task_there_is_no_churn() -> None:
+    found = churn(listed(["1", "0", "1", "0"], ["0", "1", "1", "0"]))
     assert found.p is None
     assert found.null_churn == found.null_low == found.null_high == found.gains - found.losses == 0.5
-
-
-def test_without_a_common_task_there_is_no_churn() -> None:
     pair = pair_of(side("old", {"1": "11"}), side("new", {"2": "11"}))
-    assert churn(pair) is None
-    assert transitions(pair) == ()
-    assert flips(pair) == ()
-    assert sure_flips(pair) is None
-
-
-# ---- Churn of other scores ------------------------------------------------------------------------
+    assert [of(pair) for of in (churn, transitions, flips, sure_flips)] == [None, (), (), None]
 
 
 def scores(rates: Sequence[float], k: int, rng: np.random.Generator) -> list[list[float]]:
@@ -172,16 +161,11 @@ def test_without_a_pass_rate_there_are_no_buckets() -> None:
 def test_flips_are_ranked_by_how_sure_they_are() -> None:
     found = flips(listed(F1_A, F1_B))
     assert [one.task for one in found] == ["5", "2", "4", "3", "1"]
-    first = found[0]
-    assert (first.baseline, first.candidate, first.change) == ((0.0, 4), (4.0, 4), 1.0)
-    assert first.classes == ("never", "always")
-    assert first.p_better > 0.95
-    assert found[1].p_better < 0.2
-    assert found[1].change == -0.75
-    assert "6" not in {one.task for one in found}  # it has not moved
-
-
-def test_equal_flips_keep_the_order_of_tasks_and_the_list_its_length() -> None:
+    first, second = found[:2]
+    assert (first.baseline, first.candidate, first.change, first.classes) == ((0.0, 4), (4.0, 4), 1.0, ("never", "always"))
+    assert first.p_better > 0.95 > 0.2 > second.p_better
+    assert second.change == -0.75
+    # equal ones keep the order of tasks, and the list its length
     a, b = ["0000"] * 70 + ["1111"] * 5, ["1111"] * 70 + ["1111"] * 5
     found = flips(listed(a, b))
     assert [one.task for one in found] == [str(i) for i in range(50)]
@@ -198,9 +182,6 @@ def test_other_scores_have_a_posterior_where_repeats_tell_their_spread() -> None
     assert told[0].p_better > 0.99
     lone = flips(listed([[0.5], [0.25], [0.1]], [[0.6], [0.75], [0.1]]))
     assert [(one.task, one.p_better) for one in lone] == [("1", None), ("0", None)]
-
-
-# ---- Sure flips -----------------------------------------------------------------------------------
 
 
 def test_sure_flips_of_noise_are_as_many_as_noise_gives() -> None:

@@ -23,7 +23,6 @@ TABLE = (
     ("undetermined", OTHER),
 )
 LEVELS = ("easy", "middle", "hard")
-LIMIT = (Setting("max_output_tokens", "4096", "512", "limit", True),)
 N, REPEATS = 120, 4
 
 
@@ -63,10 +62,6 @@ def claimed(a: Side, b: Side, diff: tuple[Setting, ...] = (), **told: Any) -> tu
     return movers(pair, terms, views(pair, terms, diff, None), diff)
 
 
-def names(found: tuple[Mover, ...]) -> list[str]:
-    return [mover.term for mover in found]
-
-
 @pytest.fixture(scope="module")
 def baseline() -> Side:
     return generated("a", {}, {})
@@ -82,22 +77,16 @@ def without(run: Side, keys: set[str]) -> Side:
     return side(run.run, outcomes, modes=modes, table=TABLE, slices=slices)
 
 
-# ---- Planted causes -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("case", cases(__file__, "movers"), ids=lambda case: case["about"])
 def test_what_is_claimed_of_a_planted_cause(baseline: Side, case: dict[str, Any]) -> None:
     b = generated("b", case.get("spoiled", {}), case.get("worse", {}))
-    found = claimed(baseline, b, LIMIT if case.get("limit") else ())
+    found = claimed(baseline, b, (Setting("max_output_tokens", "4096", "512", "limit", True),) if case.get("limit") else ())
     assert [[mover.term, mover.side, mover.mechanical, mover.value > 0] for mover in found] == case.get("claims", [])
     assert [part for part in case.get("says", ()) if part not in found[0].text] == []
     sizes = [abs(mover.value) for mover in found]
     assert not case.get("mechanical_first") or sizes[0] < sizes[1]  # however sure others are
     assert not found or found[0].share > case.get("share", 0)
-
-
-def test_a_run_against_itself_has_no_claim(baseline: Side) -> None:
-    assert claimed(baseline, baseline) == ()
+    assert claimed(baseline, baseline) == ()  # a run against itself
 
 
 def test_of_modes_that_all_grow_alike_the_largest_alone_is_claimed_and_told_to_be_in_proportion(baseline: Side) -> None:
@@ -132,7 +121,7 @@ def test_modes_that_are_told_together_count_as_looked_at(n_others: int, is_claim
         side(run, {key: "0" if (key, 0) in modes else "1" for key in tasks}, modes=modes, table=table)
         for run, modes in (("a", modes_a), ("b", modes_b))
     )
-    assert names(claimed(a, b)) == (["mode 00"] if is_claimed else [])
+    assert [mover.term for mover in claimed(a, b)] == (["mode 00"] if is_claimed else [])
 
 
 @pytest.mark.parametrize(("n_also", "told"), [(6, True), (5, False)])

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
@@ -16,6 +13,7 @@ from blade.compare import compare
 from blade.compare.rejudgements import MODE, rejudged
 from blade.pipeline import comparing
 from blade.tables.index import Silent
+from tests.case_tables import tables
 from tests.compare.builders import pair_of, side
 from tools.planted.planted_runs import write_pair
 
@@ -26,15 +24,9 @@ def ended(run, outcomes, model="m", prompt="p", **grains):
     """A run with what its rows ended with, by grain: a letter for each repeat of a task, "." for nothing."""
     made = side(run, outcomes, model=model, settings={"system prompt": prompt})
     keys = [made.judged.task_keys[code] for code in made.judged.task.tolist()]
-    content = {
-        grain: np.array([_number(told[key][r]) for key, r in zip(keys, made.judged.repeat.tolist(), strict=True)], np.uint64)
-        for grain, told in grains.items()
-    }
+    letters = {grain: [told[key][r] for key, r in zip(keys, made.judged.repeat.tolist(), strict=True)] for grain, told in grains.items()}
+    content = {grain: np.array([0 if one == "." else ord(one) for one in ends], np.uint64) for grain, ends in letters.items()}
     return replace(made, content=content)
-
-
-def _number(letter):
-    return 0 if letter == "." else ord(letter)
 
 
 def booked(a, b):
@@ -50,8 +42,7 @@ def term_of(found):
     return next((term for term in found.bridge if term.term == MODE[1]), None)
 
 
-CASES = yaml.safe_load((Path(__file__).parent / "rejudgements.yaml").read_text(encoding="utf-8"))
-EACH = [(case, grain) for case in CASES for grain in (GRAINS if "GRAIN" in case["a"] else ("",))]
+EACH = [(case, grain) for case in tables(__file__, "rejudgements.yaml") for grain in (GRAINS if "GRAIN" in case["a"] else ("",))]
 
 
 def told_of(run, told, grain):
@@ -131,16 +122,13 @@ def test_roles_do_not_matter(tasks):
     for role, run in enumerate("ab"):
         told = {f"t{i}": task[role] for i, task in enumerate(tasks)}
         outcomes = {key: "".join("01"[int(row[0])] for row in rows) for key, rows in told.items()}
-        grains = {
-            grain: {key: "".join(row[at] for row in rows) for key, rows in told.items()}
-            for at, grain in enumerate(GRAINS, 1)
-        }
+        grains = {grain: {key: "".join(row[at] for row in rows) for key, rows in told.items()} for at, grain in enumerate(GRAINS, 1)}
         runs.append(ended(run, outcomes, **grains))
     assert booked(*runs) == booked(*reversed(runs))[::-1]
     for one, rows in zip(runs, booked(*runs), strict=True):
-        passed = dict(zip(zip(one.judged.task.tolist(), one.judged.repeat.tolist(), strict=True),
-                          one.judged.passed.tolist(), strict=True))  # fmt: skip
-        assert not any(passed[one.judged.task_keys.index(key), repeat] for key, repeat in rows)
+        judged = one.judged
+        passed = {(judged.task_keys[judged.task[at]], judged.repeat[at]) for at in np.flatnonzero(judged.passed)}
+        assert not passed.intersection(rows)
 
 
 @pytest.mark.parametrize(("seed", "form"), [(11010, "closing"), pytest.param(11024, "spelling", marks=pytest.mark.slow)])

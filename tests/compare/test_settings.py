@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from blade.compare.alignment import align
 from blade.compare.run_settings import config_diff, effects, separation
 from blade.model import PROMPT, Setting, Side
+from tests.case_tables import tables
 from tests.compare.builders import side
 
 TASKS = {"1": "10", "2": "11"}
-TABLE = yaml.safe_load((Path(__file__).parent / "settings.yaml").read_text(encoding="utf-8"))
+TABLE = tables(__file__, "settings.yaml")
 
 
 def run(name: str, model: str | None = "m", agent: str | None = "bot", **settings: str) -> Side:
@@ -28,9 +27,6 @@ def told(setting: Setting) -> str:
     marks = [setting.kind, *(["mechanical"] if setting.mechanical else []), *([] if setting.known else ["unknown"])]
     marks += [] if setting.counts else ["does not count"]
     return f"{setting.key}: {setting.baseline} → {setting.candidate} ({', '.join(marks)})"
-
-
-# -- what differs ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("kind", "key"), [(kind, key) for kind, keys in TABLE["kinds"].items() for key in shlex.split(keys)])
@@ -55,19 +51,17 @@ def test_what_differs_and_whether_the_change_can_be_laid_to_it(case: dict[str, A
 
 def test_repeats_and_the_threshold_of_a_pass_are_settings() -> None:
     a, b = side("a", {"1": "11", "2": "10", "3": "1"}), side("b", {"1": "1111", "2": "1000"}, threshold=0.5)
-    diff = config_diff(a, b)
-    assert [(one.key, one.baseline, one.candidate, one.kind, one.counts) for one in diff] == [
-        ("pass threshold", "1", "0.5", "verifier", True),
-        ("repeats", "2", "4", "repeats", False),
-    ]
+    diff = [told(one) for one in config_diff(a, b)]
+    assert diff == ["pass threshold: 1 → 0.5 (verifier, mechanical)", "repeats: 2 → 4 (repeats, does not count)"]
+
+
+MANY = {str(number): "10" for number in range(8)}
 
 
 def test_a_template_that_changed_in_every_task_is_a_setting() -> None:
-    tasks = {str(number): "10" for number in range(8)}
-
     def prompted(name: str, word: str, **settings: str) -> Side:
-        prompts = {PROMPT: {key: f"{word} {key}" for key in tasks}, "gold": {key: key for key in tasks}}
-        return side(name, tasks, fingerprints=prompts, settings=settings)
+        prompts = {PROMPT: {key: f"{word} {key}" for key in MANY}, "gold": {key: key for key in MANY}}
+        return side(name, MANY, fingerprints=prompts, settings=settings)
 
     a, b = prompted("a", "old"), prompted("b", "new")
     (one,) = config_diff(a, b, align(a, b))
@@ -79,15 +73,12 @@ def test_a_template_that_changed_in_every_task_is_a_setting() -> None:
 
 
 def test_new_names_do_not_hide_new_answers() -> None:
-    tasks = {str(number): "10" for number in range(8)}
-
     def renamed(name: str) -> Side:
-        values = {field: {key: f"{name} {key}" for key in tasks} for field in ("instance_id", "reference_answer")}
-        return side(name, tasks, fingerprints={**values, "question": {key: key for key in tasks}})
+        values = {field: {key: f"{name} {key}" for key in MANY} for field in ("instance_id", "reference_answer")}
+        return side(name, MANY, fingerprints={**values, "question": {key: key for key in MANY}})
 
     a, b = renamed("a"), renamed("b")
-    diff = config_diff(a, b, align(a, b))
-    assert [(one.key, one.counts) for one in diff] == [("reference_answer", True), ("instance_id", False)]
+    assert [(one.key, one.counts) for one in config_diff(a, b, align(a, b))] == [("reference_answer", True), ("instance_id", False)]
 
 
 VALUES = st.dictionaries(
@@ -103,9 +94,6 @@ def test_swapping_the_runs_swaps_the_values(one: dict[str, str], other: dict[str
     assert [(s.key, s.baseline, s.candidate, s.known) for s in there] == [(s.key, s.candidate, s.baseline, s.known) for s in back]
     assert separation(there, a, b)[0] == separation(back, b, a)[0]
     assert config_diff(a, a) == ()
-
-
-# -- several runs ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("case", TABLE["effects"], ids=lambda case: case["about"])

@@ -1,17 +1,20 @@
-"""Several runs at once: adjusted verdicts, the matrix, who alone solves what, the fronts, and checkpoints in order."""
+"""Verdicts on two questions; several runs at once: the matrix, who alone solves what, the fronts, checkpoints in order."""
 
 from __future__ import annotations
 
 from itertools import combinations
 from math import comb
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blade import model
+from blade.compare import compare
 from blade.compare.several_runs import adjusted, front, matrix, series, shared
-from blade.model import Comparison, Matrix, Side
+from blade.model import Comparison, Side
 from tests.compare.builders import drawn, side, versus
 
 
@@ -29,6 +32,54 @@ def with_p(p_these: float, p_new: float, candidate: str, verdict: str = "improve
         ),
         verdict=verdict, verdict_new_tasks=verdict,
     )  # fmt: skip
+
+
+# ---- Two runs -------------------------------------------------------------------------------------
+
+
+def test_an_unchanged_model_is_equivalent_once_the_data_can_say_so() -> None:
+    """500 tasks of the same rates, with repeats: equivalent; near-miss: one repeat cannot tell, and says so."""
+    rates = np.random.default_rng(5).beta(0.6, 0.4, 500)
+    said = [versus(drawn("a", rates, 16, str(s)), drawn("b", rates, 16, str(s))) for s in range(10)]
+    assert sum(one.verdict == "equivalent" for one in said) >= 9
+    assert sum(one.verdict_new_tasks == "equivalent" for one in said) >= 9
+    once = [versus(drawn("a", rates, 1, str(s)), drawn("b", rates, 1, str(s)), 0.05) for s in range(20)]
+    words = {one.verdict_new_tasks for one in once}
+    assert "equivalent" in words
+    assert sum(one.verdict_new_tasks in ("improved", "regressed") for one in once) <= 3
+    unsure = [one for one in once if one.verdict_new_tasks == "inconclusive"]
+    assert all(one.power.mde is not None and one.power.tasks_needed for one in unsure)
+
+
+def test_a_change_on_these_tasks_need_not_hold_on_new_ones() -> None:
+    """Five tasks of many change fully: real here, and too few to tell of others."""
+    a = {**{f"t{i}": "11110000" for i in range(30)}, **{f"u{i}": "00000000" for i in range(8)}}
+    b = {**{f"t{i}": "11110000" for i in range(30)}, **{f"u{i}": "11111111" for i in range(5)}}
+    b |= {f"u{i}": "00000000" for i in range(5, 8)}
+    found = versus(side("a", a), side("b", b))
+    assert (found.verdict, found.verdict_new_tasks) == ("improved", "inconclusive")
+
+
+def test_more_data_is_advised_in_repeats_and_in_tasks() -> None:
+    a = side("a", {f"t{i}": "1100" if i % 2 else "1000" for i in range(60)})
+    b = side("b", {f"t{i}": "1000" if i % 2 else "1100" for i in range(60)})
+    found = versus(a, b).power
+    assert (found.mde > 0.03, found.omega2) == (True, 0)
+    assert 60 < found.repeats_needed < 100
+    assert found.tasks_needed > 100
+    rates = np.full(60, 0.5)
+    once = versus(drawn("a", rates, 1), drawn("b", rates, 1)).power
+    assert once.repeats_needed is None  # one row a task does not tell chance from churn
+    assert once.tasks_needed > 0
+
+
+def test_rollouts_without_a_score_bound_the_change() -> None:
+    """One of four is lost in the candidate: it may have failed or passed; near-miss: none is lost."""
+    a, b = side("a", {"x": "1100", "y": "1111"}), side("b", {"x": "110", "y": "1111"}, expected={"x": 4})
+    note = next(note for note in compare(a, b).notes if "have no score" in note)
+    assert "1 expected rollouts of the common tasks" in note
+    assert "between +0.0 and +12.5 points" in note
+    assert not any("have no score" in note for note in compare(a, side("b", {"x": "1100", "y": "1111"})).notes)
 
 
 # ---- Many candidates ------------------------------------------------------------------------------
@@ -57,17 +108,12 @@ def test_refused_comparisons_are_not_counted_and_baselines_not_mixed() -> None:
 # ---- The matrix -----------------------------------------------------------------------------------
 
 
-def three() -> list[Side]:
-    rates = [0.05 + 0.9 * i / 119 for i in range(120)]
-    return [drawn("low", [rate * 0.5 for rate in rates]), drawn("middle", rates), drawn("twin", rates)]
-
-
 def test_the_matrix_reads_row_against_column() -> None:
-    sides = three()
+    rates = [0.05 + 0.9 * i / 119 for i in range(120)]
+    sides = [drawn("low", [rate * 0.5 for rate in rates]), drawn("middle", rates), drawn("twin", rates)]
     found = matrix(sides, all_pairs(sides))
     assert found.runs == ("low", "middle", "twin")
-    assert found.verdicts[1][0] == "improved"
-    assert found.verdicts[0][1] == "regressed"
+    assert (found.verdicts[1][0], found.verdicts[0][1]) == ("improved", "regressed")
     assert found.verdicts[1][2] == found.verdicts[2][1]
     assert found.verdicts[1][2] not in ("improved", "regressed")
     assert [found.verdicts[i][i] for i in range(3)] == ["", "", ""]
@@ -97,33 +143,22 @@ def test_a_refused_pair_says_so_and_shares_no_task() -> None:
 # ---- Who solves what ------------------------------------------------------------------------------
 
 
-def solved_by() -> Matrix:
+def test_tasks_that_one_run_alone_solves_come_with_their_counts_and_their_chance() -> None:
     sides = [
         side("a", {"1": "1111", "2": "1000", "3": "0000", "4": "1101", "5": "1111", "6": "11"}, expected={"7": 4}),
         side("b", {"1": "0000", "2": "0000", "3": "0000", "4": "0100", "5": "0001", "7": "11"}),
         side("c", {"1": "0000", "2": "0000", "3": "0000", "4": "0001", "5": "0000", "6": "11", "7": "11"}),
     ]
-    return matrix(sides, all_pairs(sides))
-
-
-def test_only_tasks_that_every_run_has_rows_for_are_told() -> None:
-    found = solved_by()
-    assert found.n_tasks == 5
+    found = matrix(sides, all_pairs(sides))
+    assert found.n_tasks == 5  # only tasks that every run has rows for are told
     assert found.only_one == {"a": ("1", "2"), "b": (), "c": ()}
     assert found.none_solves == ("3",)
     assert found.all_solve == ("4",)
-
-
-def test_a_task_solved_by_one_run_alone_comes_with_its_counts_and_its_chance() -> None:
-    sure, lucky = solved_by().alone
+    sure, lucky = found.alone
     assert (sure.task, sure.passes, sure.repeats, sure.others) == ("1", 4, 4, 8)
     assert sure.p_chance == pytest.approx(3 / comb(12, 4))
     assert (lucky.task, lucky.passes, lucky.repeats, lucky.others) == ("2", 1, 4, 8)
     assert lucky.p_chance == pytest.approx(1)
-
-
-def test_how_many_chance_would_give_stands_beside_them() -> None:
-    found = solved_by()
     # Passes of the five tasks: 4, 1, 0, 5 and 5 of 12 rows; no run has five rows.
     each = 1 / comb(12, 4) + 1 / 3
     assert found.expected_alone == pytest.approx({"a": each, "b": each, "c": each})
@@ -143,9 +178,12 @@ def test_tasks_that_match_by_content_are_shared_under_the_keys_of_the_first_run(
 
 def test_rewards_without_a_threshold_solve_nothing() -> None:
     sides = [side(name, {"1": [0.5, 0.7], "2": [1.5, -1]}) for name in "ab"]
-    found = matrix(sides, all_pairs(sides))
+    found: Any = matrix(sides, all_pairs(sides))
     assert (found.none_solves, found.all_solve, found.only_one, found.alone) == ((), (), {"a": (), "b": ()}, ())
     assert "no threshold" in found.notes[0]
+    found = series([side(f"r{i}", {"1": [1.5 * i], "2": [i - 2.0]}) for i in range(3)])  # a trend, but no tasks learned
+    assert (found.slope, found.learned) == (pytest.approx(1.25), ())
+    assert "nothing shows how repeats of a task vary" in found.notes[0]
 
 
 # ---- Fronts ---------------------------------------------------------------------------------------
@@ -172,13 +210,6 @@ def test_cost_and_tokens_are_means_of_a_rollout_over_the_tasks_that_report_them(
     assert any("cost_usd: over the 1 of 2 tasks" in note for note in found.notes)
 
 
-def climbing(steps: list[float], repeats: int = 4, tasks: int = 100, name: str = "step") -> list[Side]:
-    return [
-        drawn(f"{name} {i}", [min(1.0, max(0.0, 0.2 + 0.6 * task / tasks + step)) for task in range(tasks)], repeats)
-        for i, step in enumerate(steps)
-    ]
-
-
 def test_the_slope_is_in_points_of_score_a_checkpoint() -> None:
     sides = [side(f"c{i}", {"1": [0.1 * i], "2": [0.3 + 0.2 * i], "3": [0.5]}) for i in range(4)]
     found = series(sides)
@@ -189,7 +220,8 @@ def test_the_slope_is_in_points_of_score_a_checkpoint() -> None:
 
 
 def test_a_planted_climb_is_found_with_the_checkpoint_where_it_shows() -> None:
-    found = series(climbing([0, 0, 0.2, 0.25, 0.3]))
+    steps = enumerate((0, 0, 0.2, 0.25, 0.3))
+    found = series([drawn(f"step {i}", [min(1.0, 0.2 + 0.6 * task / 100 + step) for task in range(100)]) for i, step in steps])
     assert found.low > 0
     assert found.slope == pytest.approx(0.085, abs=0.03)
     assert found.first_different == "step 2"
@@ -221,13 +253,6 @@ def test_the_reverse_order_turns_every_sign(runs: list[list[str]]) -> None:
     assert backward.slope == pytest.approx(-forward.slope)
     assert forward.p == pytest.approx(backward.p)
     assert [task for task, _ in forward.learned] == [task for task, _ in backward.forgotten]
-
-
-def test_rewards_without_a_threshold_have_a_trend_but_no_tasks_learned() -> None:
-    found = series([side(f"r{i}", {"1": [1.5 * i], "2": [i - 2.0]}) for i in range(3)])
-    assert found.slope == pytest.approx(1.25)
-    assert found.learned == ()
-    assert "nothing shows how repeats of a task vary" in found.notes[0]
 
 
 def test_planted_learning_stands_out_from_chance() -> None:

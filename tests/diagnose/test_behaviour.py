@@ -21,18 +21,10 @@ def work(task: int, repeat: int, checks: bool = True) -> list[Act]:
     return [act for act in acts if checks or not (isinstance(act, tuple) and act[0] == "check_address")]
 
 
-def noisy(place: int, faulty: bool) -> float:
-    """A faulty row fails, others pass nine times in ten."""
-    return 0.0 if faulty else float(place % 11 > 0)
-
-
 def run_of(faulty: set[Key], make: dict[Key, list[Act]], n_tasks: int = 16, n_repeats: int = 4) -> list[Row]:
-    return [
-        desk_row(*key, noisy(place, key in faulty), make[key]) for place, key in enumerate(grid(n_tasks, n_repeats))
-    ]
+    """Faulty rows fail, others pass ten times in eleven."""
+    return [desk_row(*key, float(key not in faulty and place % 11 > 0), make[key]) for place, key in enumerate(grid(n_tasks, n_repeats))]
 
-
-# ---- Within tasks --------------------------------------------------------------------------------
 
 BAD: Act = ("check_address", {"street": ""}, "error: the street is missing")
 Acts = Callable[[int, int, bool], list[Act]]  # of a rollout, and whether it is a faulty one
@@ -49,10 +41,12 @@ def errs(task: int, repeat: int, is_faulty: bool) -> list[Act]:
     return [first, *([BAD] if is_faulty else []), *rest]
 
 
+AGAIN: Act = ("find_parcel", {"number": "unknown"}, "Nothing under that number.")
+
+
 def loops(task: int, repeat: int, is_faulty: bool) -> list[Act]:
     """The same call again and again, then a give-up; how often differs, so that there is no limit."""
-    again: Act = ("find_parcel", {"number": "unknown"}, "Nothing under that number.")
-    return [*[again] * (4 + (task * 3 + repeat) % 5), "I give up."] if is_faulty else work(task, repeat)
+    return [*[AGAIN] * (4 + (task * 3 + repeat) % 5), "I give up."] if is_faulty else work(task, repeat)
 
 
 def weighs(task: int, repeat: int, is_faulty: bool) -> list[Act]:
@@ -75,11 +69,10 @@ def harmless(acts: Acts) -> list[Row]:
 @pytest.mark.parametrize("is_left", [False, True])
 def test_loop_that_is_left_before_the_end_is_no_cause(diagnose: Diagnose, is_left: bool) -> None:
     """All look for a number that is not there; some do so four times, and end on it or go on as the others do."""
-    again: Act = ("find_parcel", {"number": "unknown"}, "Nothing under that number.")
     acts = {}
     for task, repeat in grid(16, 4):
         rest = work(task, repeat)[-3:-1]  # looks the address up and redirects
-        loop = [again] * (4 if (task, repeat) in FAULTY else 1)
+        loop = [AGAIN] * (4 if (task, repeat) in FAULTY else 1)
         acts[task, repeat] = [*([*loop, *rest] if is_left else [*rest, *loop]), f"So much for errand {task}."]
     run = diagnose(run_of(FAULTY, acts))
     told = [run.keys(group) for group in run.of_rung("behaviour") if group.name == "repeats one call or one error"]
@@ -98,11 +91,6 @@ def finds(nothing: str) -> Acts:
     return lambda task, repeat, is_faulty: [looked(task, nothing if is_faulty else FOUND.format(task)), *work(task, repeat)]
 
 
-def searches_again(task: int, repeat: int, is_faulty: bool) -> list[Act]:
-    first = [looked(task, "[]", f"P-{task + 900}")] if is_faulty else []
-    return [*first, looked(task, FOUND.format(task)), *work(task, repeat)]
-
-
 def page(task: int, number: int, how: str) -> Act:
     """Two of four entries of a list, with a count of all or with what leads to the rest."""
     rest = '"total": 4' if how == "total" else f'"next_cursor": {json.dumps("" if number else f"c{task}")}'
@@ -115,9 +103,6 @@ def pages(how: str, is_whole: bool = False) -> Acts:
     return lambda task, repeat, is_faulty: [
         page(task, 0, how), *([] if is_faulty and not is_whole else [page(task, 1, how)]), *work(task, repeat)
     ]  # fmt: skip
-
-
-# ---- The form of a reply -------------------------------------------------------------------------
 
 
 def replies(is_rejected: bool) -> Iterator[Row]:
@@ -135,9 +120,6 @@ def rejected(run: Iterator[Row]) -> Made:
     return rows, FAULTY & fails
 
 
-# ---- Upstream before downstream ------------------------------------------------------------------
-
-
 def test_earlier_act_names_the_group_and_the_later_is_its_consequence(diagnose: Diagnose) -> None:
     """Never looks the owner up, and so asks the visitor and writes to a namesake: one group, named by what came first."""
     acts = {}
@@ -151,13 +133,9 @@ def test_earlier_act_names_the_group_and_the_later_is_its_consequence(diagnose: 
         pages: list[Act] = [("read_notice", {"page": n}, f"Page {n}.") for n in range((task + repeat) % 3)]
         acts[task, repeat] = [first, *pages, asked if is_faulty else book, sent, f"Sent for {task}."]
     run = diagnose(run_of(FAULTY, acts))
-    group = run.group(FAULTY)
-    assert group.label == "BI"
+    group = run.shows(FAULTY, "behaviour BI")
     assert "look_up_owner" in group.name
     assert "ask_visitor" in " ".join(group.consequences)
-
-
-# ---- What is no cause ----------------------------------------------------------------------------
 
 
 def long() -> Iterator[Row]:
@@ -216,11 +194,10 @@ def test_one_try_error_that_a_later_call_gets_past(diagnose: Diagnose, n_repeats
     """With repeats the same tasks pass without the error, which shows that it was not made good."""
     keys = grid(64 // n_repeats, n_repeats)
     faulty = {key for place, key in enumerate(keys) if (3 * place + place // 4) % 4 == 0}
-    bad: Act = ("check_address", {"street": ""}, "error: the street is missing")
     acts: dict[Key, list[Act]] = {}
     for key in keys:
         first, *rest = work(*key, checks=key not in faulty or is_mended)
-        acts[key] = [first, *([bad] if key in faulty else []), *rest]
+        acts[key] = [first, *([BAD] if key in faulty else []), *rest]
     run = diagnose(run_of(faulty, acts, 64 // n_repeats, n_repeats))
     told = [run.keys(group) for group in run.of_rung("behaviour") if "street is missing" in group.name]
     assert told == ([faulty] if is_told else [])
@@ -259,6 +236,11 @@ INNOCENT: dict[str, Callable[[], Any]] = {
 }  # fmt: skip
 
 
-@each({"another search": searches_again, "list to its end": pages("total", True), "list by its cursor": pages("cursor", True)})
+@each({
+    "another search": lambda task, repeat, is_faulty: [
+        *([looked(task, "[]", f"P-{task + 900}")] if is_faulty else []), looked(task, FOUND.format(task)), *work(task, repeat)
+    ],
+    "list to its end": pages("total", True), "list by its cursor": pages("cursor", True),
+})  # fmt: skip
 def test_what_is_made_up_for_names_no_group(diagnose: Diagnose, case: Acts) -> None:
     assert not any("empty" in told_of(group) or "list" in group.name for group in diagnose(faulty(case)[0]).groups)

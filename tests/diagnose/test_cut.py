@@ -26,9 +26,6 @@ def looks(task: int, n: int, last_answered: bool = True) -> list[Act]:
     return acts
 
 
-# ---- Stop reasons --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("is_counted", "is_shared"), [(True, False), (False, False), (True, True)])
 def test_limit_is_told_by_its_reason_and_its_tokens(diagnose: Diagnose, is_counted: bool, is_shared: bool) -> None:
     """The reason says more than the status; the tokens are told only where all cut rows and no others have the maximum."""
@@ -53,19 +50,11 @@ def noted(field: str, cut: str, other: str = "finished", keys: set[Key] = CUT, r
     return rows, keys
 
 
-def as_usual() -> Iterator[Row]:
-    """Rows that end so pass as the others do."""
-    for place, (key, row) in enumerate(desk(rate=0.6).items()):
-        reward = float(place % 2) if key in CUT else row["reward"]
-        yield desk_row(*key, reward, stop_reason="length" if key in CUT else "stop")
-
-
 def test_limit_that_the_grader_reports_about_the_work_is_a_verdict(diagnose: Diagnose) -> None:
     """The submitted work was too slow for the test; nobody cut the rollout."""
-    rows = planted(lambda task, repeat: desk_row(task, repeat, 0.0))
+    rows = planted(lambda task, repeat: desk_row(task, repeat, 0.0, test_status="time limit exceeded"))
     for row in rows:
-        key = key_of(row)
-        row["test_status"] = "time limit exceeded" if key in CUT else "accepted" if row["reward"] else "wrong output"
+        row.setdefault("test_status", "accepted" if row["reward"] else "wrong output")
     diagnose(rows).shows(CUT, "verdicts undetermined", "time limit exceeded")
 
 
@@ -95,7 +84,7 @@ def never_answered() -> list[Row]:
     ]
 
 
-AGAIN = set(sorted(CUT)[::3])
+AGAIN = set(sorted(CUT)[::3])  # a third of those that are cut
 
 
 @pytest.mark.parametrize("is_same", [True, False])
@@ -148,16 +137,13 @@ def test_limit_where_success_ends_a_rollout(diagnose: Diagnose, is_ended: bool, 
     """Guesses go on until one is right: what fails reaches the limit for whatever reason. Where any guess ends it, the limit cut."""
     rows = []
     for task, repeat in grid(60, 1):
-        acts = looks(task, 2 + task % 7)
-        guess: Act = ("guess_owner", {"name": f"owner {task}", "is_sure": True}, "Noted.")
-        if task % 2:
-            acts = [*acts, guess]
-        elif task % 4 and is_ended:  # a wrong guess hands the errand in
-            acts = [*acts, ("guess_owner", {"name": f"cousin {task}", "is_sure": True}, "Noted.")]
-        elif task % 4:
-            acts = [*looks(task, 3), ("guess_owner", {"name": f"cousin {task}", "is_sure": True}, "Noted."), *looks(task + 100, 8)]
-        else:
+        guess: Act = ("guess_owner", {"name": f"{'owner' if task % 2 else 'cousin'} {task}", "is_sure": True}, "Noted.")
+        if task % 4 == 0:
             acts = looks(task, 12)
+        elif task % 2 or is_ended:  # a wrong guess hands the errand in too
+            acts = [*looks(task, 2 + task % 7), guess]
+        else:
+            acts = [*looks(task, 3), guess, *looks(task + 100, 8)]
         rows.append(make_row(task, repeat, float(task % 2), acts))
     run = diagnose(rows)
     limited = {(task, 0) for task in range(0, 60, 4)}
@@ -167,41 +153,38 @@ def test_limit_where_success_ends_a_rollout(diagnose: Diagnose, is_ended: bool, 
 
 def test_rollouts_that_loop_at_a_limit_are_told_apart(diagnose: Diagnose) -> None:
     """A third of those that reach the limit repeat one call; the others were at work when it came."""
-    loops = set(sorted(CUT)[::3])
     rows = list(lengths(14, lambda place: float(place % 4 > 0)))
     for row in rows:
         task, repeat = key_of(row)
-        if (task, repeat) in loops:
+        if (task, repeat) in AGAIN:
             again: list[Act] = [("check_address", {"street": "?"}, "nothing here")] * 8
             row["response"]["output"] = desk_row(task, repeat, 0.0, [*looks(task, 6), *again, f"On to page {task}."])["response"]["output"]
     run = diagnose(rows)
-    assert run.group(loops).label == "BI"
-    assert run.group(CUT - loops).label == "TI"
+    assert (run.group(AGAIN).label, run.group(CUT - AGAIN).label) == ("BI", "TI")
 
 
 @pytest.mark.parametrize("how", ["filed", "recorded"])
 def test_rollouts_at_the_maximum_that_end_by_themselves_are_no_cut(diagnose: Diagnose, how: str) -> None:
     """A third of those at the maximum file what they found as the passes do, or record that they gave up."""
-    ended = set(sorted(CUT)[::3])
     rows = list(lengths(14, lambda place: float(place % 4 > 0)))
     for place, row in enumerate(rows):
         task, repeat = key_of(row)
-        if how == "filed" and (task, repeat) in ended:
+        if how == "filed" and (task, repeat) in AGAIN:
             acts = [*looks(task, 13), ("file_notice", {"page": task}, f"Filed {task}."), f"Notice {place} says so."]
             rows[place] = desk_row(task, repeat, 0.0, acts)
-        elif how == "recorded" and ((task, repeat) in ended or (task, repeat) not in CUT):
-            row["stop_note"] = "gave up" if (task, repeat) in ended else "filed"
+        elif how == "recorded" and ((task, repeat) in AGAIN or (task, repeat) not in CUT):
+            row["stop_note"] = "gave up" if (task, repeat) in AGAIN else "filed"
     run = diagnose(rows)
     (group,) = run.of_rung("cut")
-    assert (group.label.value, run.keys(group)) == ("TI", CUT - ended)
+    assert (group.label.value, run.keys(group)) == ("TI", CUT - AGAIN)
 
 
 @pytest.mark.parametrize("street", ["?", "? {}"])
 def test_loop_before_the_maximum_is_behaviour(diagnose: Diagnose, street: str) -> None:
     """The acts before the limit repeat one call, or run into one error: the limit only ends what had failed."""
     rows = []
+    again: list[Act] = [("check_address", {"street": street.format(n)}, "error: a street needs a name") for n in range(12)]
     for place, (task, repeat) in enumerate(grid(12, 4)):
-        again: list[Act] = [("check_address", {"street": street.format(n)}, "error: a street needs a name") for n in range(12)]
         acts = [*looks(task, 3 + place % 7), f"Notice {task} says so." + " Really." * (place % 5)]
         is_cut = (task, repeat) in CUT
         rows.append(desk_row(task, repeat, 0.0 if is_cut else float(place % 4 > 0), [*looks(task, 2), *again] if is_cut else acts))
@@ -232,9 +215,6 @@ def evenings() -> Iterator[Row]:
         yield make_row(task, repeat, float(answer == gold), [answer], prompt=prompt, expected_answer=gold)
 
 
-# ---- What the task is given, cut to a limit ------------------------------------------------------
-
-
 @struck
 def given(field: str, is_hard: bool = True, rate: int = 7) -> Iterator[tuple[Row, bool]]:
     """Thirty tasks with an amount of their own, the same in all repeats; six have exactly the largest, and fail in the middle.
@@ -247,9 +227,6 @@ def given(field: str, is_hard: bool = True, rate: int = 7) -> Iterator[tuple[Row
         is_cut = is_largest and fails
         acts: list[Act] | None = [*looks(task, 3 + place % 4), f"On to page {place}."] if is_cut else None
         yield {**desk_row(task, repeat, float(not fails), acts), field: 8192 if is_largest else 900 + task * 137}, is_cut
-
-
-# ---- Texts that stop in the middle ---------------------------------------------------------------
 
 
 def letters(is_cut: Callable[[str], str], tokens: int | None) -> Iterator[Row]:
@@ -284,8 +261,6 @@ def without_a_stop() -> list[Row]:
 
 
 FORM = [f"{name} of the {what}" for name in ("Number", "Weight", "Colour", "Height") for what in ("parcel", "label", "string", "stamp")]
-
-
 SLIP = [f"{name} of the letter" for name in ("Number", "Weight", "Colour", "Height")] + [f"Stamp {sign} of the letter" for sign in "abcdefgh"]
 
 
@@ -314,9 +289,6 @@ def test_repetition_inside_one_text_is_a_loop(diagnose: Diagnose) -> None:
     assert not [entry for entry in run.alarms if entry.label in ("TI", "IR")]
 
 
-# ---- What another model wrote about a rollout ------------------------------------------------------
-
-
 @struck
 def remarks(path: str, passes: int) -> Iterator[tuple[Row, bool]]:
     """Notes that a judge remarks on; a third of the remarks has exactly the largest length, and so many of those pass."""
@@ -327,9 +299,6 @@ def remarks(path: str, passes: int) -> Iterator[tuple[Row, bool]]:
         name, _, inner = path.partition(".")
         note = f"Note {place} on folder {task}." + " It is filed." * (place % 4)
         yield make_row(task, repeat, reward, [note], **{name: {inner: amount, "style": place % 7}}), is_longest and not reward
-
-
-# ---- First tries that all end in an error ----------------------------------------------------------
 
 
 @pytest.mark.parametrize("is_barred", [True, False])
@@ -380,7 +349,10 @@ PROVED = {
 }
 INNOCENT = {
     "healthy": lambda: desk().values(),
-    "rows that pass as usual": as_usual,
+    "rows that end so and pass as usual": lambda: [
+        desk_row(*key, float(place % 2) if key in CUT else row["reward"], stop_reason="length" if key in CUT else "stop")
+        for place, (key, row) in enumerate(desk(rate=0.6).items())
+    ],
     "wavelength": lambda: noted("stop_note", "wavelength agreed"),
     "unlimited": lambda: noted("stop_note", "unlimited plan"),
     "climax": lambda: noted("stop_note", "climax of the tour"),

@@ -44,20 +44,15 @@ def test_pass_whose_last_call_reads_as_an_error(diagnose: Diagnose, is_last: boo
     assert [group.passed_rows for group in groups] == ([0] if is_last else [])
 
 
-def endings() -> Made:
+@struck
+def endings() -> Iterator[tuple[Row, bool]]:
     """Half of the passes end with `send_letter`, half with `hand_in`: each within its own kind."""
-    late = {(task, repeat) for task, repeat in grid(16, 4) if task % 2 and repeat == task % 4}
-    rows = []
     for (task, repeat), reward in rewards(16, 4, 0.8).items():
-        is_parcel = bool(task % 2)
-        end: Act = handed(task) if is_parcel else ("send_letter", {"to": task}, "Sent.")
-        acts = work(task, repeat) if (task, repeat) in late else [*work(task, repeat), end]
-        fields = {"kind": "parcel" if is_parcel else "letter"}
-        rows.append(desk_row(task, repeat, 0.0 if (task, repeat) in late else reward, [*acts, "Done."], **fields))
-    return rows, late
+        kind, end = ("parcel", handed(task)) if task % 2 else ("letter", ("send_letter", {"to": task}, "Sent."))
+        is_late = task % 2 == 1 and repeat == task % 4
+        acts = [*work(task, repeat), *([] if is_late else [end]), "Done."]
+        yield desk_row(task, repeat, 0.0 if is_late else reward, acts, kind=kind), is_late
 
-
-# ---- Stuck to the end ----------------------------------------------------------------------------
 
 STUCK = {(task, repeat) for task, repeat in grid(16, 4) if (task + 2 * repeat) % 5 == 0}
 MALFORMED = "error: a street needs a number"
@@ -113,9 +108,6 @@ def told_again(is_same: bool) -> list[Row]:
     return rows
 
 
-# ---- No call that succeeds -----------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("answers", "is_told"), [([MALFORMED] * 2, True), ([MALFORMED, "On route 3."], False), ([MALFORMED], False)])
 def test_no_call_succeeds_before_one_that_is_never_answered(diagnose: Diagnose, answers: list[str], is_told: bool) -> None:
     """All rollouts end on a call that nothing answers, the passes too."""
@@ -128,9 +120,6 @@ def test_no_call_succeeds_before_one_that_is_never_answered(diagnose: Diagnose, 
     run = diagnose(rows)
     told = [run.keys(group) for group in run.groups if group.name == "no call ever succeeds"]
     assert told == ([LATE] if is_told else [])
-
-
-# ---- No tool at all, and the first check ---------------------------------------------------------
 
 
 def with_tests(idle: set[Key], wrong: set[Key]) -> Iterator[Row]:
@@ -155,17 +144,11 @@ WRONG = {(task, repeat) for task, repeat in grid(16, 4) if (task * 4 + repeat) %
 
 
 def test_first_failing_check_is_that_nothing_exists(diagnose: Diagnose) -> None:
-    """Row 6 of "why a new core": the rows that call no tool, not the more frequent ones without the first act of passes.
-
-    The same rows once: the act that is missing names them, the failed check is its consequence.
-    """
+    """Row 6 of "why a new core": the rows that call no tool, not the more frequent ones without the first act of passes."""
     run = diagnose(with_tests(IDLE, WRONG))
     group = run.shows(IDLE, "delivered BI", "no tool")
     assert run.groups[0].id == group.id
     assert "open_ledger" not in group.text
-
-
-# ---- The asked form ------------------------------------------------------------------------------
 
 
 def boxes(is_form: bool) -> Made:

@@ -29,27 +29,16 @@ def errand(task: int, repeat: int, answer: str | None = None, street: str = "") 
     return [*acts, *desk_acts(task, repeat, task * 9 + repeat)[1:-3], end, f"Errand {task} is settled."]
 
 
-def run_of(hit: Iterable[Key], acts: dict[Key, list[Act]], rate: int = 6) -> list[Row]:
+def run_of(hit: set[Key], acts: dict[Key, list[Act]], rate: int = 6) -> list[Row]:
     """Rows that fail where they are hit and otherwise pass but for one in `rate`."""
-    struck = set(hit)
-    return [
-        desk_row(*key, 0.0 if key in struck else float((5 * place + key[0]) % rate > 0), acts[key])
-        for place, key in enumerate(grid(12, 4))
-    ]
-
-
-# ---- Tools ---------------------------------------------------------------------------------------
+    keys = enumerate(grid(12, 4))
+    return [desk_row(*key, float(key not in hit and (5 * place + key[0]) % rate > 0), acts[key]) for place, key in keys]
 
 
 def dropped(hit: set[Key] = HIT, rate: int = 6, street: str = "") -> Made:
     """A call that works elsewhere after the same acts; or a street that does not exist, with which no call ever works."""
     acts = {key: errand(*key, BUSY if key in hit else None, street if key in hit else "") for key in grid(12, 4)}
     return run_of(hit, acts, rate), hit
-
-
-# ---- A tool that never works ---------------------------------------------------------------------
-
-OUT = "error: the label printer is not configured"
 
 
 @struck
@@ -61,16 +50,11 @@ def printing(n_works: int = 0, calls: int = 2, declared: bool = True) -> Iterato
         prints = (task + repeat) % 3 == 0
         labels: list[Act] = []
         for number in range(calls if prints else 0):
-            labels.append(("print_label", {"text": f"{task}-{repeat}-{number}"}, "Printed." if printed < n_works else OUT))
+            labels.append(("print_label", {"text": f"{task}-{repeat}-{number}"}, "Printed." if printed < n_works else "error: the label printer is not configured"))
             printed += 1
         tools = sorted({act[0] for act in acts if isinstance(act, tuple)} | ({"print_label"} if declared else set()))
         reward = 0.0 if prints else float(place % 6 > 0)
         yield make_row(task, repeat, reward, [*acts[:-1], *labels, *acts[-1:]], tools=tools), prints
-
-
-# ---- Errors of several tools ---------------------------------------------------------------------
-
-FALLEN = ("error: the address server closed the connection", "error: the shelf scanner timed out")
 
 
 def scattered(is_state: bool) -> list[Row]:
@@ -81,14 +65,11 @@ def scattered(is_state: bool) -> list[Row]:
         first: Act = ("find_parcel", {"number": f"{task} again" if is_hit and is_state else task}, f"Parcel {task} is here.")
         at_server = is_hit and task % 2 == 0
         at_scanner = is_hit and task % 2 == 1
-        checked: Act = ("check_address", {"street": f"street {task}"}, FALLEN[0] if at_server else f"Route {task % 4}.")
-        scanned: Act = ("scan_shelf", {"shelf": task % 5}, FALLEN[1] if at_scanner else f"Shelf {task % 5} is full.")
+        checked: Act = ("check_address", {"street": f"street {task}"}, BUSY if at_server else f"Route {task % 4}.")
+        scanned: Act = ("scan_shelf", {"shelf": task % 5}, "error: the shelf scanner timed out" if at_scanner else f"Shelf {task % 5} is full.")
         end: list[Act] = [f"I could not settle errand {task}."] if is_hit else [f"Errand {task} is settled." + " Bye." * (repeat % 3)]
         acts[task, repeat] = [first, checked, *([] if at_server else [scanned]), *end]
     return run_of(HIT, acts)
-
-
-# ---- Where rollouts run --------------------------------------------------------------------------
 
 
 @struck
@@ -110,23 +91,19 @@ def machines() -> Iterator[tuple[Row, bool]]:
         yield desk_row(*key, 0.0 if number in (1, 4) else float(place % 6 > 0), exec={"box": f"m-{number}"}), number in (1, 4)
 
 
-# ---- Logs ----------------------------------------------------------------------------------------
-
-
 def log(task: int, repeat: int, *last: str) -> str:
     """A long log of a stage around the agent, another one in each row but for its end."""
     chance = random.Random(task * 77 + repeat)
     return "\n".join([f"stage for desk {task}.{repeat}"] + [f"unit {chance.random():.9f} ready" for _ in range(9)] + [*last])
 
 
-def staged(field: str, line: str) -> Made:
+@struck
+def staged(field: str, line: str) -> Iterator[tuple[Row, bool]]:
     """The clerk did everything as in the passing repeats of the same tasks; the stage around it broke."""
-    rows = []
-    for place, (task, repeat) in enumerate(grid(12, 4)):
-        hit = (task, repeat) in HIT
-        reward = 0.0 if hit else float((place + task) % 8 > 0)
-        rows.append(desk_row(task, repeat, reward, errand(task, 0), **{field: log(task, repeat, line if hit else "stage complete")}))
-    return rows, HIT
+    for place, key in enumerate(grid(12, 4)):
+        is_hit = key in HIT
+        reward = 0.0 if is_hit else float((place + key[0]) % 8 > 0)
+        yield desk_row(*key, reward, errand(key[0], 0), **{field: log(*key, line if is_hit else "stage complete")}), is_hit
 
 
 def fenced(is_same: bool) -> Iterator[Row]:
@@ -140,10 +117,10 @@ def fenced(is_same: bool) -> Iterator[Row]:
         yield make_row(task, repeat, reward, [text], prompt=f"Write rule {task}.", test_log=log(task, repeat, line))
 
 
-# ---- Never graded --------------------------------------------------------------------------------
+EVERY = ("resolved", "grade.code", "report")
 
 
-def graded(ungraded: set[Key], absent: Iterable[str]) -> Iterator[Row]:
+def graded(ungraded: set[Key], absent: Iterable[str] = EVERY) -> Iterator[Row]:
     for key, row in desk(rate=0.7).items():
         passed = bool(row["reward"]) and key not in ungraded
         report = {"weight": "right" if passed else "wrong"}
@@ -152,24 +129,21 @@ def graded(ungraded: set[Key], absent: Iterable[str]) -> Iterator[Row]:
         yield {**row, "reward": float(passed), **kept}
 
 
-EVERY = ("resolved", "grade.code", "report")
-
-
 @pytest.mark.parametrize("is_loop", [True, False])
 def test_a_loop_comes_before_the_missing_grade(diagnose: Diagnose, is_loop: bool) -> None:
     """What asks for one thing again and again was ended for that; what asks for another each time was simply not graded."""
-    rows = list(graded(HIT, ("resolved", "grade.code", "report")))
+    rows = list(graded(HIT))
+    drawers = [7 if is_loop else 7 + n for n in range(9)]
     for row in rows:
-        key = key_of(row)
-        if key in HIT:
-            acts: list[Act] = [("look_up", {"drawer": 7 if is_loop else 7 + n}, f"Drawer {7 if is_loop else 7 + n} is empty.") for n in range(9)]
-            row["response"] = desk_row(*key, 0.0, acts)["response"]
+        if key_of(row) in HIT:
+            acts: list[Act] = [("look_up", {"drawer": drawer}, f"Drawer {drawer} is empty.") for drawer in drawers]
+            row["response"] = desk_row(*key_of(row), 0.0, acts)["response"]
     assert ("TI" in diagnose(rows).labels(HIT)) == (not is_loop)
 
 
 def handing_in(ungraded: set[Key], is_made: bool) -> Iterator[Row]:
     """Errands that end by handing in a form; those without a verdict talk at the end, or hand in as well."""
-    for (task, repeat), row in zip(grid(12, 4), graded(ungraded, ("resolved", "grade.code", "report")), strict=True):
+    for (task, repeat), row in zip(grid(12, 4), graded(ungraded), strict=True):
         is_late = (task, repeat) in ungraded and not is_made
         end: list[Act] = [] if is_late else [("hand_in", {"form": f"F-{task}"}, f"Form F-{task} received.")]
         acts = [*desk_acts(task, repeat, task * 100 + repeat)[:-1], *end, f"That was errand {task}."]
@@ -181,7 +155,7 @@ def test_rows_that_never_ran_lack_more_than_their_verdict(diagnose: Diagnose) ->
     down = {(task, (task + 1) % 4) for task in range(8)}
     ungraded = {(task, (task + 2) % 4) for task in range(12)}
     rows = []
-    for row in graded(ungraded, ("resolved", "grade.code", "report")):
+    for row in graded(ungraded):
         task, repeat = key = key_of(row)
         crash = make_row(task, repeat, 0.0, (), fault="error: the desk was closed")
         rows.append(crash if key in down else {**row, "weight": task * 3 + repeat, "counter": f"counter {task % 3}"})
@@ -217,7 +191,7 @@ PROVED = {
         lambda: (fenced(is_same=True), HIT),
         "environment IR alarm", "the stage lost its database", "handed in exactly what a passing repeat",
     ),
-    "never graded": (lambda: (graded(HIT, EVERY), HIT), "environment TI alarm", "grade"),
+    "never graded": (lambda: (graded(HIT), HIT), "environment TI alarm", "grade"),
     "several machines": (machines, "environment IR", "`m-1`", "`m-4`"),
     "never handed in, so that there was nothing to grade": (lambda: (handing_in(HIT, is_made=False), HIT), "delivered BI"),
     "handed in and never graded": (lambda: (handing_in(HIT, is_made=True), HIT), "environment TI alarm"),

@@ -9,13 +9,8 @@ import pytest
 
 from blade.report import first_page
 from tests.diagnose.builders import STREETS, desk, quiz, quiz_row, rewards
-from tests.diagnose.diagnosed import Diagnose, Diagnosed, each
+from tests.diagnose.diagnosed import Diagnose, each
 from tests.diagnose.rows import Row, grid, keys_of, make_row, struck
-
-
-def data_entries(run: Diagnosed) -> list[tuple[str, str]]:
-    """Level and text of what is said about the data."""
-    return [(entry.level, entry.text) for entry in run.trust if entry.label == "DA"]
 
 
 def shuffled_index(n_prompts: int, n_repeats: int) -> list[Row]:
@@ -30,9 +25,6 @@ def shuffled_index(n_prompts: int, n_repeats: int) -> list[Row]:
         row["_ng_task_index"], row["_ng_rollout_index"] = position // n_repeats, position % n_repeats
         listed.append(row)
     return listed
-
-
-# ---- An index that does not identify a task ------------------------------------------------------
 
 
 def test_index_that_holds_three_prompts(diagnose: Diagnose) -> None:
@@ -67,10 +59,6 @@ def test_interval_of_the_headline_is_over_the_tasks_by_prompt(diagnose: Diagnose
     assert ((score.low, score.high) != (index.low, index.high)) == is_shuffled
     said = " ".join(first_page.render(run.report).split())
     assert f" rollouts, 95% CI {words}{score.low:.1%} to {score.high:.1%}); 12 tasks, 3 tries each" in said
-
-
-def numbered_as_tasks() -> list[Row]:
-    return [{**row, "_ng_task_index": i, "_ng_rollout_index": 0} for i, (_, row) in enumerate(sorted(quiz(10, 4).items()))]
 
 
 def simulated_users() -> Iterator[Row]:
@@ -114,8 +102,6 @@ def test_missing_rows_are_a_warning(diagnose: Diagnose) -> None:
     assert any(entry.level == "warning" and "6 of 48" in entry.text for entry in run.trust), run.said
 
 
-# ---- Dialogues of other tasks --------------------------------------------------------------------
-
 OWNERS = "Abel Brook Corin Dara Edda Fenn Greta Hollis Iven Jorun Kaia Lorne".split()
 
 
@@ -131,9 +117,6 @@ def dialogues(shift: int) -> Iterator[Row]:
         ]
         prompt = f"My name is {OWNERS[task]}. Please send parcel K-{4000 + task} on to {STREETS[task % 8]}, not to my old flat."
         yield make_row(task, repeat, reward, acts, prompt=prompt, tools=("find_parcel",))
-
-
-# ---- Several prompts under one index -------------------------------------------------------------
 
 
 def nested(n_prompts: tuple[int, ...], n_repeats: int = 3) -> Iterator[Row]:
@@ -157,9 +140,6 @@ def test_index_that_holds_whole_prompts(diagnose: Diagnose) -> None:
     assert "8 of 8 indices" in run.alarms[0].text
     (buckets,) = run.report.buckets
     assert (len(buckets.always), len(buckets.sometimes), len(buckets.never)) == (18, 0, 10)
-
-
-# ---- Copies --------------------------------------------------------------------------------------
 
 
 def essays(copied: bool, timed: bool, same_times: bool) -> Iterator[Row]:
@@ -194,21 +174,12 @@ def short_answers() -> Iterator[Row]:
         yield make_row(task, repeat, float(answer == gold), [answer], seconds=1.0, expected_answer=gold)
 
 
-# ---- Golds of other tasks ------------------------------------------------------------------------
-
-
 def answered(shift: int) -> Iterator[Row]:
     """A quiz whose golds stand `shift` tasks further down than they should."""
     for task, repeat in grid(12, 3):
         value, gold = task * 13 + 41, (task + shift) % 12 * 13 + 41
         answer = value if (task + repeat) % 5 else value + 5
         yield quiz_row(task, repeat, float(answer == gold), str(answer), str(gold))
-
-
-def test_golds_of_other_tasks(diagnose: Diagnose) -> None:
-    run = diagnose(answered(shift=1))
-    assert [entry.label for entry in run.alarms] == ["DA"]
-    assert run.groups[0].label == "DA"
 
 
 def letters() -> Iterator[Row]:
@@ -230,6 +201,8 @@ def slipped(first: int, last: int, step: int = 1, n_tasks: int = 40) -> Iterator
 @pytest.mark.parametrize("step", [-1, 1])
 def test_golds_that_slipped_by_one_in_part_of_the_run(diagnose: Diagnose, step: int) -> None:
     rows, wrong = slipped(12, 28, step)
+    whole = diagnose(answered(shift=1))
+    assert [entry.label for entry in whole.alarms] == [whole.groups[0].label] == ["DA"]
     run = diagnose(rows)
     (group,) = [group for group in run.groups if group.label.value == "DA"]
     assert wrong <= run.keys(group) <= run.failing
@@ -237,7 +210,10 @@ def test_golds_that_slipped_by_one_in_part_of_the_run(diagnose: Diagnose, step: 
 
 
 @each({
-    "repeats that were numbered as tasks": (numbered_as_tasks, 40, "10 different prompts"),
+    "repeats that were numbered as tasks": (
+        lambda: [{**row, "_ng_task_index": i, "_ng_rollout_index": 0} for i, row in enumerate(quiz(10, 4).values())],
+        40, "10 different prompts",
+    ),
     "dialogues that name the entities of other tasks": (lambda: dialogues(shift=5), 24, ""),
 })  # fmt: skip
 def test_the_whole_run_is_in_alarm(diagnose: Diagnose, case: tuple[Callable[[], Any], int, str]) -> None:
@@ -245,8 +221,6 @@ def test_the_whole_run_is_in_alarm(diagnose: Diagnose, case: tuple[Callable[[], 
     alarms = diagnose(make()).alarms
     assert [(entry.label, entry.rows, words in entry.text) for entry in alarms] == [("DA", n, True)]
 
-
-# ---- What is said of no data ---------------------------------------------------------------------
 
 SILENT: dict[str, Callable[[], Any]] = {
     "desk": lambda: desk().values(), "one prompt to an index": lambda: quiz(12, 3).values(), "simulated users": simulated_users,
@@ -271,4 +245,4 @@ SILENT: dict[str, Callable[[], Any]] = {
 
 @each(SILENT)
 def test_what_is_no_fault_of_the_data(diagnose: Diagnose, case: Callable[[], Any]) -> None:
-    assert data_entries(diagnose(case())) == []
+    assert [entry.text for entry in diagnose(case()).trust if entry.label == "DA"] == []

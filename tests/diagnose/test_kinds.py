@@ -17,9 +17,6 @@ def significant(run: Diagnosed) -> list[tuple[str, str]]:
     return [(piece.field, piece.value) for piece in run.report.slices if piece.p_adjusted is not None and piece.p_adjusted <= 0.05]
 
 
-# ---- The class of the gold -----------------------------------------------------------------------
-
-
 @struck
 def halls(gold_of_some: Any, n_repeats: int = 3, n_tasks: int = 30) -> Iterator[tuple[Row, bool]]:
     """A quiz where a third of the golds are of another class, on which the reader nearly always answers a number."""
@@ -84,9 +81,6 @@ def of_the_expected_class() -> Iterator[Row]:
         passes = (place * 7) % 10 < (2 if is_text else 9)
         wrong = f"'hall {task + repeat + 1}'" if is_text else str(task * 13 + 44 + repeat)
         yield quiz_row(task, repeat, float(passes), gold if passes else wrong, gold)
-
-
-# ---- Fields about the task -----------------------------------------------------------------------
 
 
 def by_field(n_repeats: int, **change: Any) -> Iterator[Row]:

@@ -32,8 +32,7 @@ def mixed(kinds: list[str]) -> tuple[list[Row], dict[str, set[Key]]]:
 
 @pytest.mark.parametrize(("kinds", "label"), cases(__file__, "kinds"))
 def test_same_wrong_answer_or_another_each_time(diagnose: Diagnose, kinds: list[str], label: str) -> None:
-    rows, _ = mixed(kinds)
-    run = diagnose(rows)
+    run = diagnose(mixed(kinds)[0])
     run.shows(run.failing, f"knowledge {label}")
     assert run.causes(run.failing) == {label}
     assert run.alarms == []
@@ -49,9 +48,6 @@ def test_both_kinds_side_by_side(diagnose: Diagnose) -> None:
     assert (run.causes(failing["same"]), run.causes(failing["other"])) == ({"KG"}, {"UK"})
     lost = {loss.cause.value: loss.lost for loss in run.report.losses}
     assert lost == pytest.approx({"KG": len(failing["same"]) / 80, "UK": len(failing["other"]) / 80})
-
-
-# ---- A vote over the repeats ---------------------------------------------------------------------
 
 
 def voted(n_right: int) -> Iterator[Row]:
@@ -76,13 +72,13 @@ def once() -> Iterator[Row]:
         yield quiz_row(task, 0, *answered("right" if task % 3 else "same", task, 0), str(task * 13 + 41))
 
 
-def test_agent_rollouts_without_an_answer_stay_unexplained(diagnose: Diagnose) -> None:
+def test_agent_rollouts_without_an_answer_stay_unexplained_and_errors_in_all_directions_are_no_bias(diagnose: Diagnose) -> None:
+    run = diagnose(closed(""))
+    assert "BI" not in run.labels(run.failing)
     run = diagnose(desk(12, 4, 0.6).values())
     assert run.labels(run.failing).isdisjoint({"KG", "UK"})
     assert run.report.unexplained[0].rows == len(run.failing)
 
-
-# ---- Closed answers ------------------------------------------------------------------------------
 
 TIMES = ("dawn", "noon", "dusk")
 
@@ -101,11 +97,6 @@ def closed(how: str) -> Iterator[Row]:
         yield make_row(task, repeat, float(answer == gold), [text], prompt=prompt, expected_answer=gold)
 
 
-def test_errors_in_all_directions_are_no_bias(diagnose: Diagnose) -> None:
-    run = diagnose(closed(""))
-    assert "BI" not in run.labels(run.failing)
-
-
 def no_answer(asked: bool) -> Iterator[Row]:
     """Most failures reason and never give an answer; the prompt asks for a form, or does not."""
     for place, (task, repeat) in enumerate(grid(20, 4)):
@@ -116,9 +107,6 @@ def no_answer(asked: bool) -> Iterator[Row]:
         thought = "".join(f" Week {task + n} brought {n * 3 + place} loans." for n in range(place % 6))
         end = "It depends on how one counts." if fails else f"So it is \\boxed{{{gold}}}"
         yield make_row(task, repeat, float(not fails), [f"Let me see.{thought} {end}"], prompt=prompt, expected_answer=str(gold))
-
-
-# ---- Tries until one is accepted -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n_errors", [7, 3])
@@ -148,20 +136,15 @@ def test_free_answers_that_give_about_one_number_agree(diagnose: Diagnose) -> No
             far = f"{('About', 'Roughly', 'Close to', 'Some')[repeat]} {(7, 19, 55, 131)[repeat] + task} degrees."
             rows.append(make_row(task, repeat, 0.0 if task < 8 else 1.0, [near if task < 4 else far], expected_answer=f"{900 + task} degrees"))
     run = diagnose(rows)
-    causes = {int(one.task): (one.cause.value, one.mechanism) for one in run.report.attributions}
-    assert {causes[task][0] for task in range(4)} == {"KG"}
-    assert all("check the expected answer" in causes[task][1] for task in range(4))
+    causes = {int(one.task): (one.cause.value, "check the expected answer" in one.mechanism) for one in run.report.attributions}
+    assert {causes[task] for task in range(4)} == {("KG", True)}
     assert {causes[task][0] for task in range(4, 8)} == {"UK"}
 
 
-# ---- What free answers add to the question ---------------------------------------------------------
-
 WAYS = (
-    "{} lends the most volumes in spring.",
-    "In spring the most volumes are lent by {}.",
-    "It is {} that lends the most volumes.",
+    "{} lends the most volumes in spring.", "In spring the most volumes are lent by {}.", "It is {} that lends the most volumes.",
     "Most volumes in spring: {}.",
-)
+)  # fmt: skip
 
 
 def free(said: list[str], passes: set[Key] | None = None) -> list[Row]:
@@ -182,15 +165,10 @@ def test_free_answers_are_compared_by_what_they_add_to_the_question(diagnose: Di
     assert run.causes(run.failing) == {label}
 
 
-@pytest.mark.parametrize(
-    ("n_numbers", "is_same", "passes", "label"),
-    [
-        (6, False, set(), "undetermined"),
-        (6, True, set(), "KG"),
-        (3, False, set(), "UK"),  # no list
-        (6, False, {(task, 1) for task in range(8)}, "UK"),  # each task passes once
-    ],
-)
+@pytest.mark.parametrize(("n_numbers", "is_same", "passes", "label"), [
+    (6, False, set(), "undetermined"), (6, True, set(), "KG"), (3, False, set(), "UK"),  # three are no list
+    (6, False, {(task, 1) for task in range(8)}, "UK"),  # each task passes once
+])  # fmt: skip
 def test_lists_of_numbers_do_not_tell_a_gap_from_chance(
     diagnose: Diagnose, n_numbers: int, is_same: bool, passes: set[Key], label: str
 ) -> None:
@@ -213,9 +191,6 @@ def test_group_has_a_label_only_where_it_holds_for_half_of_its_rows(diagnose: Di
     assert group.label == label
     assert run.causes({(0, 0)}) == {"KG"}  # each task keeps its own
     assert run.causes({(n_same, 0)}) == {"UK"}
-
-
-# ---- Replies that ask back -------------------------------------------------------------------------
 
 
 BACK = (

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from tests.case_tables import cases
 from tests.diagnose.builders import desk
 from tests.diagnose.diagnosed import Diagnose, Diagnosed, told_of
-from tests.diagnose.rows import Key, Made, Row, grid, make_row
+from tests.diagnose.rows import Key, Made, Row, grid, make_row, struck
 
 CRASH = "trolley: command not found"
 
@@ -30,8 +30,6 @@ def silent(task: int, repeat: int, reward: float = 0.0, **fields: object) -> Row
 def said_not_recorded(run: Diagnosed) -> bool:
     return any(entry.level == "note" and "record" in entry.text for entry in run.trust)
 
-
-# ---- Never ran: a text that only such rows share -------------------------------------------------
 
 DOWN = {(task, task % 4) for task in range(12)} | {(task, (task + 1) % 4) for task in range(6)}
 
@@ -63,16 +61,15 @@ def test_two_reasons_are_two_groups(diagnose: Diagnose) -> None:
     run.shows({key for key in DOWN if key[0] >= 6}, "ran IR", "no desk was free")
 
 
-def without_tokens() -> Made:
+@struck
+def without_tokens() -> Iterator[tuple[Row, bool]]:
     """No tokens and no time."""
-    rows = []
     for (task, repeat), row in desk().items():
         is_down = (task, repeat) in DOWN
         tokens = {"input_tokens": 0, "output_tokens": 0} if is_down else {"input_tokens": 900 + 17 * task, "output_tokens": 120 + 31 * repeat}
         own = silent(task, repeat) if is_down else row
         own["response"]["usage"] = tokens
-        rows.append({**own, "seconds": 0.01 if is_down else 20.5 + 1.7 * task + 3.3 * repeat})
-    return rows, DOWN
+        yield {**own, "seconds": 0.01 if is_down else 20.5 + 1.7 * task + 3.3 * repeat}, is_down
 
 
 def test_line_that_passing_rows_have_too_is_no_reason(diagnose: Diagnose) -> None:
@@ -81,9 +78,7 @@ def test_line_that_passing_rows_have_too_is_no_reason(diagnose: Diagnose) -> Non
     for place, row in enumerate(rows):
         row["reward"] = row["reward"] if row["response"]["output"] else float(place % 2)
     run = diagnose(rows)
-    assert run.of_rung("ran") == []
-    assert said_not_recorded(run)
-    assert CRASH not in run.said
+    assert (run.of_rung("ran"), said_not_recorded(run), CRASH in run.said) == ([], True, False)
 
 
 SEVERAL = ("clerk enters", "could not fetch trolley {n}: not found in hall 12 at 10:{m}", "doors close", "clerk leaves early")
@@ -98,16 +93,12 @@ def test_of_several_lines_the_one_that_reads_as_an_error_names_the_group(diagnos
     assert "<" not in group.name + group.text
 
 
-# ---- No output, and nothing that says why --------------------------------------------------------
-
-
-def without_a_reason() -> Made:
+@struck
+def without_a_reason() -> Iterator[tuple[Row, bool]]:
     """One group, never split by a field about the task: the hall and the gold of the empty rows differ."""
-    rows = []
-    for (task, repeat), row in desk().items():
-        facts = {"hall": "north" if task < 6 else "south", "expected_answer": f"street {task % 3}"}
-        rows.append(silent(task, repeat, **facts) if (task, repeat) in DOWN else {**row, **facts})
-    return rows, DOWN
+    for key, row in desk().items():
+        facts = {"hall": "north" if key[0] < 6 else "south", "expected_answer": f"street {key[0] % 3}"}
+        yield {**(silent(*key) if key in DOWN else row), **facts}, key in DOWN
 
 
 @pytest.mark.parametrize(("n_empty", "levels"), [(2, set()), (4, {"warning"})])
@@ -128,34 +119,26 @@ def test_empty_output_that_is_the_right_act(diagnose: Diagnose) -> None:
         due, wrong = ([], right) if task < 6 else (right, wrong)
         rows.append(make_row(task, repeat, float(passes), due if passes else wrong, due=due))
     run = diagnose(rows)
-    assert run.of_rung("ran") == []
-    assert run.alarms == []
+    assert (run.of_rung("ran"), run.alarms) == ([], [])
 
 
-# ---- Not recorded --------------------------------------------------------------------------------
-
-
-def unpublished() -> list[Row]:
-    """No transcript at all, but tests and durations: 16 of 48 rows fail, 12 of them the same test."""
-    rows = []
-    for task, repeat in grid(12, 4):
-        place = task * 4 + repeat
-        label = place % 4 != 1  # prints the label
-        weight = place % 6 != 3  # weighs the parcel
-        tests = [{"name": "prints_label", "passed": label}, {"name": "weighs_parcel", "passed": weight}]
+@struck
+def unpublished() -> Iterator[tuple[Row, bool]]:
+    """No transcript at all, but tests and durations: 16 of 48 rows fail, 12 of them as they do not print the label."""
+    for place, key in enumerate(grid(12, 4)):
+        is_printed, is_weighed = place % 4 != 1, place % 6 != 3
+        tests = [{"name": "prints_label", "passed": is_printed}, {"name": "weighs_parcel", "passed": is_weighed}]
         times = {"seconds": 31.5 + 2.25 * place, "test_seconds": 4.5 + 0.5 * (place % 11)}
-        rows.append(silent(task, repeat, float(label and weight), tests=tests, **times))
-    return rows
+        yield silent(*key, float(is_printed and is_weighed), tests=tests, **times), not is_printed
 
 
 def test_transcripts_that_were_not_published(diagnose: Diagnose) -> None:
     """Row 2 of "why a new core": the diagnosis goes on from the tests."""
-    run = diagnose(unpublished())
+    rows, label = unpublished()
+    run = diagnose(rows)
     assert said_not_recorded(run)
-    assert run.alarms == []
-    assert run.of_rung("ran", "cut", "environment", "verifier") == []
+    assert (run.alarms, run.of_rung("ran", "cut", "environment", "verifier")) == ([], [])
     assert not [word for word in ("empty", "verifier") if word in run.said.lower()]
-    label = {(task, repeat) for task, repeat in grid(12, 4) if (task * 4 + repeat) % 4 == 1}
     assert "prints_label" in told_of(run.group(label))
     assert "weighs_parcel" in told_of(run.group(run.failing - label))
 
@@ -190,12 +173,8 @@ def test_empty_after_as_much_work_as_an_answer_takes(diagnose: Diagnose, field: 
 
 @pytest.mark.parametrize(("reason", "label"), [("max_output_tokens", "TI"), ("upstream_refused", "IR")])
 def test_empty_output_that_a_limit_ended_did_run(diagnose: Diagnose, reason: str, label: str) -> None:
-    rows = []
-    for key, row in desk().items():
-        if key in DOWN:
-            row = silent(*key)
-            row["response"]["incomplete_details"] = {"reason": reason}
-        rows.append(row)
+    response = {"incomplete_details": {"reason": reason}}
+    rows = [silent(*key, response=response) if key in DOWN else row for key, row in desk().items()]
     assert diagnose(rows).labels(DOWN) == {label}
 
 

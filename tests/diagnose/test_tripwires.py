@@ -23,12 +23,12 @@ def log(key: Key, end: str) -> str:
 
 @pytest.mark.parametrize(("passed", "failed"), [(None, "the checker refuses the form"), (True, False), ("settled", "not"), ("", "log")])
 def test_1_field_or_line_that_equals_the_failures_is_no_cause(diagnose: Diagnose, passed: object, failed: object) -> None:
-    rows = []
-    for key, row in desk(12, 4, 0.6).items():
-        value = passed if row["reward"] else failed
-        line = log(key, "grade: settled in full" if row["reward"] else "grade: error, not settled")
-        rows.append({**row, "form_state": line if failed == "log" else value})
-    run = diagnose(rows)
+    def state(key: Key, row: Row) -> object:
+        if failed == "log":
+            return log(key, "grade: settled in full" if row["reward"] else "grade: error, not settled")
+        return passed if row["reward"] else failed
+
+    run = diagnose({**row, "form_state": state(key, row)} for key, row in desk(12, 4, 0.6).items())
     assert not any("form_state" in group.name + group.text + group.fix for group in run.groups)
     assert run.report.unexplained[0].rows == len(run.failing)
     assert run.alarms == []
@@ -36,16 +36,14 @@ def test_1_field_or_line_that_equals_the_failures_is_no_cause(diagnose: Diagnose
 
 def test_1_fact_before_grading_may_cover_all_failures(diagnose: Diagnose) -> None:
     """Every failure, and no pass, never looks the address up: an act precedes grading, so it may be the cause."""
-    rows = []
-    for (task, repeat), reward in rewards(16, 4, 0.6).items():
-        acts = desk_acts(task, repeat, task * 50 + repeat)
-        rows.append(desk_row(task, repeat, reward, [act for act in acts if reward or act[0] != "check_address"]))
-    run = diagnose(rows)
+    acts = {key: desk_acts(*key, key[0] * 50 + key[1]) for key in grid(16, 4)}
+    run = diagnose(
+        desk_row(*key, reward, [act for act in acts[key] if reward or act[0] != "check_address"])
+        for key, reward in rewards(16, 4, 0.6).items()
+    )
     group = run.group(run.failing)
     assert (group.label, "check_address" in group.name) == ("BI", True)
 
-
-# ---- 2. No clean score of 100%, and none of no rows ----------------------------------------------
 
 CLEAN = re.compile(r"would be (?:100|\d+(?:\.\d+)?%? of 0)|100(?:\.0)?% (?:without|once|if)|n = 0|0 of 0", re.IGNORECASE)
 
@@ -71,9 +69,6 @@ def test_2_no_clean_score_of_everything_or_nothing(diagnose: Diagnose, blade: Bl
     assert (levels[0], levels) == (0, sorted(levels))  # 6: alarms, then warnings, then notes
 
 
-# ---- 3. "Empty" is never said of a rollout with steps --------------------------------------------
-
-
 @pytest.mark.parametrize("end", ["unanswered", "silent", "blank"])
 def test_3_rollout_with_steps_is_not_empty(diagnose: Diagnose, end: str) -> None:
     """Nineteen steps and no final text."""
@@ -83,9 +78,6 @@ def test_3_rollout_with_steps_is_not_empty(diagnose: Diagnose, end: str) -> None
         last: list[Act] = {"unanswered": [("read_notice", {"page": task * 40 + 39}, None)], "blank": ["   "]}.get(end, [])
         rows.append(desk_row(task, repeat, 0.0 if (task + repeat) % 3 else 1.0, [*acts, *last]))
     assert "empty" not in diagnose(rows).said.lower()
-
-
-# ---- 4. Rerun is never advised for a deterministic verdict ---------------------------------------
 
 
 def test_4_no_rerun_for_an_error_that_the_grader_always_gives(diagnose: Diagnose) -> None:
@@ -99,9 +91,6 @@ def test_4_no_rerun_for_an_error_that_the_grader_always_gives(diagnose: Diagnose
     run = diagnose(rows)
     assert "rerun" not in run.said.lower()
     assert "IR" not in run.labels(run.failing)
-
-
-# ---- 5. A label that most of its rows' evidence contradicts is withdrawn -------------------------
 
 
 def worked() -> list[Row]:
@@ -145,24 +134,19 @@ def idle(run: Diagnosed) -> tuple[str, str]:
     return next(((entry.level, entry.text) for entry in run.trust if "doing nothing" in entry.text.lower()), ("", ""))
 
 
-def figure(row: Row, is_told: bool) -> dict[str, bool]:
-    return {f"{row['_ng_task_index'] * 17 + 3}.5": is_told}
-
-
 def demanded(row: Row, place: int, what: str) -> dict[str, Any]:
     """What each task demands beside its calls."""
     task, is_told = row["_ng_task_index"], bool(row["reward"]) or place % 3 == 0
-    if what == "graded figures":
-        return {"outputs": figure(row, is_told)}
-    if what == "free figures":
-        return {"outputs": figure(row, place % 3 > 0)}
-    if what == "words and figures":
-        return {"outputs": {"cotton": True}} if task < 2 else {"outputs": figure(row, is_told)} if task >= 15 else {}
-    if what == "figures that everybody tells":
-        return {"outputs": figure(row, True)} if task < 2 else {}
-    if what == "parts":
-        return {"parts": {"BOOKS": row["reward"], "WORDS": 1.0}}
-    return {"expected_actions": [{"name": "redirect_parcel", "arguments": {"number": 3, "to": "row 3"}}]} if task == 3 else {}
+    figure = f"{task * 17 + 3}.5"
+    due = [{"name": "redirect_parcel", "arguments": {"number": 3, "to": "row 3"}}]
+    demands: dict[str, dict[str, Any]] = {
+        "graded figures": {"outputs": {figure: is_told}},
+        "free figures": {"outputs": {figure: place % 3 > 0}},
+        "words and figures": {"outputs": {"cotton": True} if task < 2 else {figure: is_told}} if task < 2 or task >= 15 else {},
+        "figures that everybody tells": {"outputs": {figure: True}} if task < 2 else {},
+        "parts": {"parts": {"BOOKS": row["reward"], "WORDS": 1.0}},
+    }
+    return demands.get(what, {"expected_actions": due} if task == 3 else {})
 
 
 @pytest.mark.parametrize(("what", "said"), cases(__file__, "idle"))
@@ -229,9 +213,6 @@ def test_6_unexplained_points_are_said_first_from_a_quarter_on(diagnose: Diagnos
     assert not any("unexplained" in entry.text for entry in run.trust)
 
 
-# ---- 7. Verifier doubt needs positive evidence ---------------------------------------------------
-
-
 @pytest.mark.parametrize("is_recorded", [True, False])
 def test_7_missing_transcripts_and_passes_without_a_gold_are_no_doubt(diagnose: Diagnose, is_recorded: bool) -> None:
     run = diagnose([
@@ -240,9 +221,6 @@ def test_7_missing_transcripts_and_passes_without_a_gold_are_no_doubt(diagnose: 
     ])
     assert "verifier" not in run.said.lower()
     assert "TI" not in {entry.label for entry in run.trust}
-
-
-# ---- 8. A healthy run gets no run-level alarm ----------------------------------------------------
 
 
 @pytest.mark.parametrize("rate", [0.9, 0.3])
@@ -257,8 +235,7 @@ def test_8_healthy_run_has_no_alarm(diagnose: Diagnose, make: Callable[..., dict
 @pytest.mark.parametrize("reward", [0.0, 1.0])
 def test_8_constant_run_has_no_alarm(diagnose: Diagnose, reward: float) -> None:
     run = diagnose([desk_row(*key, reward) for key in grid(12, 4)])
-    assert run.alarms == []
-    assert run.groups == ()
+    assert (run.alarms, run.groups) == ([], ())
 
 
 @pytest.mark.parametrize("is_graded", [True, False])

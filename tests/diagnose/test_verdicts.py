@@ -16,8 +16,6 @@ from tests.diagnose.rows import Act, Key, Made, Row, grid, key_of, make_row, mes
 FAILING = sorted(key for key, reward in rewards(16, 4, 0.5).items() if not reward)
 FIRST, SECOND, THIRD = ({key for i, key in enumerate(FAILING) if i % 4 in part} for part in ((0, 3), (1,), (2,)))
 
-# ---- Values of verdict fields --------------------------------------------------------------------
-
 
 def coded(field: str, codes: tuple[str, str, str], passed: str | None) -> Iterator[Row]:
     for key, row in desk(16, 4, 0.5).items():
@@ -185,15 +183,14 @@ def test_calls_that_differ_from_the_expected_calls(diagnose: Diagnose) -> None:
 
 def test_tool_that_passes_call_as_they_like_is_not_graded(diagnose: Diagnose) -> None:
     """Passes word `write_note` otherwise than the gold: its text is free, and failures are not explained by it."""
-    rows = []
-    for (task, repeat), reward in rewards(12, 4, 0.6).items():
-        note, due = (("write_note", {"text": text}, "Written.") for text in (f"note {task} in the words of clerk {repeat}", f"note {task}"))
-        rows.append(desk_row(task, repeat, reward, [note, "Written."], due=[due]))
-    run = diagnose(rows)
+    def note(text: str) -> Act:
+        return ("write_note", {"text": text}, "Written.")
+
+    run = diagnose(
+        desk_row(task, repeat, reward, [note(f"note {task} in the words of clerk {repeat}"), "Written."], due=[note(f"note {task}")])
+        for (task, repeat), reward in rewards(12, 4, 0.6).items()
+    )
     assert not any("argument" in group.name for group in run.groups)
-
-
-# ---- The field that decides passing --------------------------------------------------------------
 
 
 def unbounded(is_monotone: bool) -> Iterator[Row]:
@@ -212,20 +209,14 @@ def test_monotone_verdict_decides_what_passes(diagnose: Diagnose) -> None:
     assert diagnose(unbounded(is_monotone=False)).report.runs[0].score_name == "mean_reward"
 
 
-# ---- Verdicts in text ----------------------------------------------------------------------------
-
-
 def test_last_message_of_the_environment_is_the_verdict(diagnose: Diagnose) -> None:
     """`The errand failed.` closes every failing dialogue: it is the reward in words, and no cause."""
-    rows = []
-    for (task, repeat), reward in rewards(12, 4, 0.6).items():
-        verdict = "The errand is complete." if reward else "The errand was not completed; the desk is closed."
-        acts: list[Act] = [
-            ("find_parcel", {"number": task}, f"Parcel {task} found."),
-            ("close_errand", {"number": task}, verdict),
-        ]
-        rows.append(desk_row(task, repeat, reward, acts))
-    run = diagnose(rows)
+    verdicts = ("The errand was not completed; the desk is closed.", "The errand is complete.")
+
+    def acts(task: int, reward: float) -> list[Act]:
+        return [("find_parcel", {"number": task}, f"Parcel {task} found."), ("close_errand", {"number": task}, verdicts[int(reward)])]
+
+    run = diagnose(desk_row(*key, reward, acts(key[0], reward)) for key, reward in rewards(12, 4, 0.6).items())
     assert not any("desk is closed" in group.name for group in run.groups)
     assert run.alarms == []
 
@@ -233,20 +224,18 @@ def test_last_message_of_the_environment_is_the_verdict(diagnose: Diagnose) -> N
 # ---- Conversations that are over before the model can act ----------------------------------------
 
 
-def conversations(last: str, reply: str = "Yes. Bye.") -> tuple[list[Row], set[Key]]:
+@struck
+def conversations(last: str, reply: str = "Yes. Bye.") -> Iterator[tuple[Row, bool]]:
     """A desk with a visitor who answers; in some failures the errand is not done when the visitor leaves after `last`."""
-    rows: list[Row] = []
-    late: set[Key] = {(task, task % 4) for task in range(8)}
     for task, repeat in grid(12, 4):
         tool = ("move_parcel", "hold_parcel")[task % 2]
         read: Act = ("read_notice", {"page": task}, f"Shelf {task}.")
         due: Act = (tool, {"number": task}, "done")
-        is_late = (task, repeat) in late
+        is_late = task < 8 and repeat == task % 4
         end = [last] if is_late else [due, "The parcel is on its way. Is there anything else I can do for you today?"]
         acts: list[Act] = [read, "Which parcel is it?", message("The one on my shelf.", "user"), *end, message(reply, "user")]
         tools = ("move_parcel", "hold_parcel", "read_notice")
-        rows.append(make_row(task, repeat, float(not is_late), acts, tools=tools, due=[due]))
-    return rows, late
+        yield make_row(task, repeat, float(not is_late), acts, tools=tools, due=[due]), is_late
 
 
 @pytest.mark.parametrize(("last", "reply", "doubt"), cases(__file__, "leaves"))
@@ -300,9 +289,6 @@ def test_user_who_agrees_to_another_act_on_the_same_thing(diagnose: Diagnose) ->
     assert "in 4 of them the user agrees" in " ".join(group.against)
 
 
-# ---- Checks that are named by what they are about --------------------------------------------------
-
-
 @struck
 def told_values(graded: bool) -> Iterator[tuple[Row, bool]]:
     """Each task demands a figure of its own; `outputs` says whether it was told."""
@@ -310,9 +296,6 @@ def told_values(graded: bool) -> Iterator[tuple[Row, bool]]:
         is_silent = repeat == task % 4
         reward = float(not is_silent) if graded else float((task + repeat) % 3 > 0)
         yield desk_row(task, repeat, reward, outputs={f"{task * 17 + 3}.5": not is_silent}), is_silent
-
-
-# ---- Texts that the request gives ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("is_given", [True, False])
@@ -327,9 +310,6 @@ def test_text_of_the_request_is_no_verdict(diagnose: Diagnose, is_given: bool) -
         rows.append(desk_row(task, 0, reward, prompt=own if is_given else None, about=own))
     run = diagnose(rows)
     assert any("about" in group.name for group in run.report.groups) != is_given
-
-
-# ---- A value that is right in one kind of task and wrong in another ------------------------------
 
 
 @struck
@@ -351,9 +331,6 @@ def test_a_choice_that_fails_anywhere_or_a_kind_that_fails_anyhow(diagnose: Diag
     assert not any(" where `pile` is " in group.name for group in diagnose(rows).holders(kept))
 
 
-# ---- Fields that differ from the expected ones in one way ----------------------------------------
-
-
 @struck
 def forms(change: str) -> Iterator[tuple[Row, bool]]:
     """Forms with some fields to be left empty; a third invents a value there, leaves out another, or writes something else."""
@@ -373,19 +350,14 @@ def test_fields_that_differ_in_other_ways_are_named_by_themselves(diagnose: Diag
     assert not names & {"gives a value where none is expected", "leaves out a value that is expected"}
 
 
-# ---- Tests of one task, numbers in messages, letters ------------------------------------------------
-
-
-def trials(shared: bool) -> tuple[list[Row], set[Key]]:
+@struck
+def trials(shared: bool) -> Iterator[tuple[Row, bool]]:
     """Each task has a test of its own, or all have the same."""
-    failed = {(task, repeat) for task, repeat in grid(12, 4) if (task + repeat) % 3 == 0}
-    rows = []
     for task, repeat in grid(12, 4):
-        is_failed = (task, repeat) in failed
+        is_failed = (task + repeat) % 3 == 0
         name = "test_total" if shared else f"test_branch_{STREETS[task % 8].split()[0]}_{'ab'[task // 8]}"
         results = {name: "failed" if is_failed else "passed", "test_opens": "passed"}
-        rows.append(desk_row(task, repeat, float(not is_failed), results=results))
-    return rows, failed
+        yield desk_row(task, repeat, float(not is_failed), results=results), is_failed
 
 
 def torn() -> Made:

@@ -10,20 +10,10 @@ from typing import Any
 import pytest
 
 from tests.diagnose.builders import desk_row, quiz, quiz_row, rewards
-from tests.diagnose.diagnosed import Diagnose, Diagnosed, each
+from tests.diagnose.diagnosed import Diagnose, each
 from tests.diagnose.rows import Key, Made, Row, failing, grid, key_of, keys_of, make_row, struck
 
 WRONGED = {(1, 0), (4, 2), (6, 1), (9, 3)}
-
-
-def doubts(run: Diagnosed) -> list[str]:
-    """What is said against the grader."""
-    said = [group.text for group in run.of_rung("verifier")]
-    said += [entry.text for entry in run.trust if entry.label == "TI" or "verifier" in entry.text.lower()]
-    return said
-
-
-# ---- Right answers that score 0 ------------------------------------------------------------------
 
 
 SPELLINGS = (
@@ -70,9 +60,6 @@ def nothing_passes(answer: Callable[[int], str]) -> Made:
     return rows, keys_of(rows)
 
 
-# ---- What the grader took from the text ----------------------------------------------------------
-
-
 def extracted(is_said: bool) -> list[Row]:
     """A quiz whose grader keeps what it read; in the wronged rows that is the first number of the text, be the answer right or wrong."""
     rows = []
@@ -86,9 +73,6 @@ def extracted(is_said: bool) -> list[Row]:
         else:
             rows.append({**row, "extracted_answer": str(gold if row["reward"] else gold + 1 + key[1])})
     return rows
-
-
-# ---- A prompt without what it is about -----------------------------------------------------------
 
 
 @struck
@@ -140,16 +124,14 @@ def wrong_both_ways() -> Made:
     return rows.values(), odd
 
 
-def split_verdicts(says: Callable[[int, int], str], gold: Callable[[int], str]) -> Made:
+@struck
+def split_verdicts(says: Callable[[int, int], str], gold: Callable[[int], str]) -> Iterator[tuple[Row, bool]]:
     """Every task has one verdict, but for two whose last repeat fails all the same."""
-    odd = {(3, 3), (9, 3)}
-    rows = []
     for task, repeat in grid(16, 4):
-        is_odd = (task, repeat) in odd
+        is_odd = task in (3, 9) and repeat == 3
         passes = task % 4 > 0 and not is_odd
         text = says(task, repeat) if passes or is_odd else f"I would look in hall {task * 5 + repeat}, by the stairs."
-        rows.append(make_row(task, repeat, float(passes), [text], expected_answer=gold(task)))
-    return rows, odd
+        yield make_row(task, repeat, float(passes), [text], expected_answer=gold(task)), is_odd
 
 
 def in_other_words(task: int, repeat: int) -> str:
@@ -161,9 +143,6 @@ def quire(task: int) -> str:
     return f"Quire {chr(97 + task)}lder"
 
 
-# ---- Wrong answers that score 1 ------------------------------------------------------------------
-
-
 def lenient(is_other_type: bool) -> list[Row]:
     rows = quiz(12, 4)
     for task, repeat in ((2, 1), (8, 0)):
@@ -173,9 +152,10 @@ def lenient(is_other_type: bool) -> list[Row]:
 
 
 def test_pass_with_another_closed_value_is_a_warning(diagnose: Diagnose) -> None:
-    run = diagnose(lenient(is_other_type=False))
-    assert run.levels({(2, 1), (8, 0)}) == ["warning"]
-    assert doubts(diagnose(lenient(is_other_type=True))) == []
+    assert diagnose(lenient(is_other_type=False)).levels({(2, 1), (8, 0)}) == ["warning"]
+    run = diagnose(lenient(is_other_type=True))
+    assert run.of_rung("verifier") == []
+    assert [entry.text for entry in run.trust if entry.label == "TI" or "verifier" in entry.text.lower()] == []
 
 
 def idle(expected: Sequence[object] | None, idle_keys: set[Key]) -> Iterator[Row]:
@@ -190,9 +170,6 @@ def idle(expected: Sequence[object] | None, idle_keys: set[Key]) -> Iterator[Row
 @pytest.mark.parametrize(("expected", "levels"), [(None, ["warning"]), ([], [])])
 def test_pass_without_acts_is_a_doubt_where_acts_are_due(diagnose: Diagnose, expected: Sequence[object] | None, levels: list[str]) -> None:
     assert diagnose(idle(expected, {(3, 0), (7, 1)})).levels({(3, 0), (7, 1)}) == levels
-
-
-# ---- The parse test ------------------------------------------------------------------------------
 
 
 WORDS = "north south harbour mill quarry orchard chapel lighthouse".split()
@@ -264,16 +241,15 @@ def checked(contradicted: set[Key]) -> Iterator[Row]:
 CONTRADICTED = set(sorted(key for key, reward in rewards(12, 4, 0.6).items() if not reward)[::5])
 
 
-def opposite(field: str) -> Made:
+@struck
+def opposite(field: str) -> Iterator[tuple[Row, bool]]:
     """`resolved: true`, or a log that ends in `all 9 tests passed`, beside a reward of 0; or a field that names no success."""
-    rows = []
     for (task, repeat), reward in rewards(12, 4, 0.6).items():
-        key, place = (task, repeat), task * 4 + repeat
-        good = bool(reward) or key in WRONGED
+        is_wronged, place = (task, repeat) in WRONGED, task * 4 + repeat
+        good = bool(reward) or is_wronged
         lines = [f"unit {task * 7 + repeat}.{n} ran in {n + repeat} ms" for n in range(9)]
         log = "\n".join([*lines, "all 9 tests passed" if good else f"{1 + place % 3} of 9 tests failed"])
-        rows.append(desk_row(*key, 0.0 if key in WRONGED else reward, **{field: log if field == "test_log" else good}))
-    return rows, WRONGED
+        yield desk_row(task, repeat, 0.0 if is_wronged else reward, **{field: log if field == "test_log" else good}), is_wronged
 
 
 def failing_check(message: str) -> Iterator[Row]:
@@ -291,9 +267,6 @@ def test_check_that_fails_for_all_is_a_doubt_where_it_errors(diagnose: Diagnose,
     run = diagnose(failing_check(message))
     assert any("shelf_free" in entry.text for entry in run.trust) == is_doubt
     assert "TI" not in run.labels(run.failing)
-
-
-# ---- A name that the test needs and the prompt never gives ---------------------------------------
 
 
 def ledgers(is_told: bool) -> Iterator[Row]:

@@ -34,7 +34,7 @@ def some(n: int, of: int = ROWS) -> list[bool]:
 def columns_of(case: dict[str, Any]) -> dict[str, Any]:
     """The columns as written, or so many of the first rows: masked, empty, truncated, ended on a call, on reasoning up to there."""
     first = case.get("first", {})
-    columns = dict(case.get("columns", {})) | {name: some(first[name]) for name in ("masked", "truncated") if name in first}
+    columns = case.get("columns", {}) | {name: some(first[name]) for name in ("masked", "truncated") if name in first}
     if "empty" in first:
         columns["n_items"] = [0 if is_empty else 1 for is_empty in some(first["empty"])]
     if "call" in first:

@@ -25,12 +25,9 @@ def measured(rewards: Any, threshold: float | None = None, missing: Any = None, 
     return dict(zip(keys, found, strict=True))
 
 
-NAMED = {"F1_A": F1_A, "TAU_AIRLINE": TAU_AIRLINE}
-
-
 @pytest.mark.parametrize("case", tables(__file__, "outcome_cases.yaml"), ids=lambda case: case["name"])
 def test_measures(case: dict[str, Any]) -> None:
-    rewards = NAMED[case["rewards"]] if isinstance(case["rewards"], str) else case["rewards"]
+    rewards = {"F1_A": F1_A, "TAU_AIRLINE": TAU_AIRLINE}[case["rewards"]] if isinstance(case["rewards"], str) else case["rewards"]
     missing = {name: [tuple(key) for key in keys] for name, keys in case.get("missing", {}).items()}
     columns = case.get("columns", {})
     found = measured(rewards, case.get("threshold"), missing, tasks=case.get("tasks", ()), **columns)
@@ -75,11 +72,14 @@ def by_enumeration(answers: list[Any], rewards: list[float], k: int) -> float:
     return float(np.mean(won))
 
 
-def test_none_and_blank_never_vote() -> None:
+def test_none_and_blank_never_vote_and_without_answers_or_a_pass_rate_there_is_no_vote() -> None:
     for silent in (None, ..., "", "  "):
         found = voted({"a": [1, 0, 0]}, ["A", silent, silent])
-        assert found[3].value == 1.0
-        assert found[1].value == pytest.approx(1 / 3)
+        assert (found[3].value, found[1].value) == (1.0, pytest.approx(1 / 3))
+    assert voted({"a": [1, 0]}, [None, None]) == {}
+    assert voted({"a": [-5, 7]}, ["A", "B"]) == {}
+    rollouts = make_rollouts({"a": [1, 0]})
+    assert list(majority(rollouts, scoring(rollouts, None), Benchmark())) == []
 
 
 def test_many_tasks_against_enumeration() -> None:
@@ -101,13 +101,6 @@ def test_many_tasks_against_enumeration() -> None:
     for k, values in expected.items():
         assert found[k].n == len(values)
         assert found[k].value == pytest.approx(float(np.mean(values)))
-
-
-def test_nothing_without_answers_or_a_pass_rate() -> None:
-    assert voted({"a": [1, 0]}, [None, None]) == {}
-    assert voted({"a": [-5, 7]}, ["A", "B"]) == {}
-    rollouts = make_rollouts({"a": [1, 0]})
-    assert list(majority(rollouts, scoring(rollouts, None), Benchmark())) == []
 
 
 def test_votes_that_would_take_minutes_are_named_and_left_out() -> None:

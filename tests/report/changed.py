@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from math import sqrt
 from typing import Any
 
@@ -41,6 +42,12 @@ def compared(
     wide = {"half": 0.5, "inner": 0.84, "whole": 1.0}
     ends = {f"{way}_{name}": on_common + sign * part * half for name, part in wide.items() for way, sign in (("low", -1), ("high", 1))}
     bridge = _bridge(delta, on_common, half, n, len(added) + len(removed), word)
+    most = 0.75 * delta
+    slices = (
+        Term(word("domain=air"), most, most - half, most + half, 0.03, "slice", n - 2, 0.5 * delta, 0.2),
+        Term(word("domain=sea"), delta - most, None, None, None, "slice", 2, 0.5 * delta, None),
+    )
+    moves = [(bucket(before[task]), bucket(after[task])) for task in common]
     comparison = Comparison(
         baseline=names[0], candidate=names[1], score_name="pass_at_1", score_baseline=score_a, score_candidate=score_b,
         delta=delta, delta_common=on_common, common_baseline=sum(mean["a"][t] for t in common) / n,
@@ -51,10 +58,10 @@ def compared(
         power=model.Power(half / 2, 1.4 * half, 0.7 * half, 0.2388, 0.14, 0.12, 0.01, abs(on_common), 16, 140),
         tests=nouns(Tested, "tests", word, change=on_common, **ends),
         bridge=bridge, bridge_note=word("This is accounting, not causation."),
-        views=(model.View(word("slices: domain"), _slices(delta, half, n, word), word("Terms of other fields do not add up.")),),
+        views=(model.View(word("slices: domain"), slices, word("Terms of other fields do not add up.")),),
         movers=_movers(bridge, delta, between, word),
         flips=_flips(before, after, d, word), churn=_churn(d), sure=model.SureFlips(1, 0, 0.2, 0.1),
-        transitions=_transitions(before, after, common),
+        transitions=tuple(model.Transition(*pair, moves.count(pair), moves.count(pair) // 2) for pair in product(BUCKETS, BUCKETS)),
         shifts=nouns(Shift, "shifts", word, n=n), derived=nouns(Derived, "derived", word, n=n),
         config_diff=nouns(Setting, "settings", word),
         separable=False, missing_run=word("the candidate's model with max_output_tokens = 4096"),
@@ -77,13 +84,6 @@ def _bridge(delta: float, common: float, half: float, n: int, others: int, word:
         p, n_tasks = 0.004 * (place + 1), n - place
         terms.append(Term(word(name), value, value - half / 3, value + half / 3, p, word(side), n_tasks))
     return tuple(terms)
-
-
-def _slices(delta: float, half: float, n: int, word: Word) -> tuple[Term, ...]:
-    return (
-        Term(word("domain=air"), 0.75 * delta, 0.75 * delta - half, 0.75 * delta + half, 0.03, "slice", n - 2, 0.5 * delta, 0.2),
-        Term(word("domain=sea"), 0.25 * delta, None, None, None, "slice", 2, 0.5 * delta, None),
-    )  # fmt: skip
 
 
 def _movers(bridge: tuple[Term, ...], delta: float, between: tuple[float, float], word: Word) -> tuple[model.Mover, ...]:
@@ -113,11 +113,6 @@ def _churn(d: dict[str, float]) -> model.Churn:
     gains, losses = sum(x for x in d.values() if x > 0) / n, sum(x for x in d.values() if x < 0) / n
     up, down = sum(x > 0 for x in d.values()), sum(x < 0 for x in d.values())
     return model.Churn(gains, losses, up, down, 0.15, 0.08, 0.24, 0.4 * n, 0.02)
-
-
-def _transitions(before: dict[str, Any], after: dict[str, Any], common: tuple[str, ...]) -> tuple[model.Transition, ...]:
-    moves = [(bucket(before[task]), bucket(after[task])) for task in common]
-    return tuple(model.Transition(a, b, moves.count((a, b)), moves.count((a, b)) // 2) for a in BUCKETS for b in BUCKETS)
 
 
 def pair_report(before: str = A, after: str = B, word: Word = str, **changes: Any) -> Report:

@@ -34,6 +34,11 @@ def assert_says(text: str, saying: dict[str, Any]) -> None:
     assert [part for part in saying.get("not_says", ()) if part in text] == []
 
 
+def assert_in_order(text: str, parts: list[str]) -> None:
+    places = [text.index(part) for part in parts]
+    assert places == sorted(places)
+
+
 def edited(report: Report, saying: dict[str, Any]) -> Report:
     """The report with what a case changes: lists cut to these places, members of the report, members of every noun of a list."""
     lists = {name: tuple(getattr(report, name)[place] for place in places) for name, places in saying.get("only", {}).items()}

@@ -14,7 +14,7 @@ from tests.inert import uncited
 
 from .conftest import CASES, make_report, twenty
 from .explained import GOLD, OUTAGE, SKIPS, STALE, STOPS, UNEXPLAINED, explain
-from .renders import Forms, assert_says, edited, sayings
+from .renders import Forms, assert_in_order, assert_says, edited, sayings
 
 SECTIONS = [
     "Executive Summary", "Artifact Inventory", "Aggregate Results", "Workflow Funnel", "Task Outcome Buckets",
@@ -39,11 +39,6 @@ def table(text: str) -> list[list[str]]:
     return [line.strip("| ").split(" | ") for line in rows[0].strip().split("\n")[2:]]
 
 
-def assert_in_order(text: str, parts: list[str]) -> None:
-    places = [text.index(part) for part in parts]
-    assert places == sorted(places)
-
-
 def test_eleven_sections_in_order_everywhere_and_the_same_bytes_twice(report: Report) -> None:
     page, offline = Forms(report).markdown, Forms(report).html
     assert re.findall(r"^## (.*)$", page, re.MULTILINE) == SECTIONS == re.findall(r"<h2>(.*?)</h2>", offline)
@@ -63,17 +58,11 @@ def test_a_section_says(saying: dict[str, Any]) -> None:
     assert_says(first(edited(CASES[saying["case"]](), saying), saying["title"]) + "\n", saying)
 
 
-# ---- Aggregate Results ---------------------------------------------------------------------------
-
-
 def test_of_many_k_the_usual_number_of_tries_is_printed(one_run: Report) -> None:
     many = tuple(Measure("airline", "pass_at_k", 0.5, 8, k=k, low=0.4, high=0.6, method="task t") for k in range(1, 21))
     text = first(replace(one_run, measures=many), "Aggregate Results")
     assert re.findall(r"^\| pass@(\d+) \|", text, re.MULTILINE) == ["4"]
     assert "report.json has all measures" in text
-
-
-# ---- Executive Summary ---------------------------------------------------------------------------
 
 
 def test_the_points_of_groups_and_unexplained_add_up(explained: Report) -> None:
@@ -83,13 +72,8 @@ def test_the_points_of_groups_and_unexplained_add_up(explained: Report) -> None:
     assert abs(sum(float(row[0].removesuffix(" points")) for row in rows) - 50.0) < 0.3
     points = [one.points for one in (*explained.groups, *explained.unexplained)]
     assert sum(points) == pytest.approx(1 - (explained.runs[0].score or 0))
-
-
-def test_a_gain_is_expected_only_where_it_is_identified(explained: Report) -> None:
+    # a gain is expected only where it is identified
     assert first(explained, "Executive Summary").split("**Fix first**")[1].count("Expected gain") == 1
-
-
-# ---- Failure groups, tasks, fixes ----------------------------------------------------------------
 
 
 def test_a_group_says_what_it_is_why_the_label_what_speaks_against_it_and_the_fix(explained: Report) -> None:
@@ -102,9 +86,6 @@ def test_a_group_says_what_it_is_why_the_label_what_speaks_against_it_and_the_fi
     assert_in_order(text.split("### ")[1], parts)
     titles = re.findall(r"^### (.*)$", text, re.MULTILINE)
     assert titles == [f"1. {SKIPS} (BI)", f"2. {GOLD} (TI)", f"3. {STALE} (UK)", f"4. {OUTAGE} (IR)"]
-
-
-def test_names_between_backticks_are_code_in_html_too(explained: Report) -> None:
     named = replace(explained.groups[0], text="31 never call `get_x`: 6% of them pass.")
     assert "31 never call <code>get_x</code>: 6% of them pass." in Forms(replace(explained, groups=(named,))).html
 
@@ -117,9 +98,6 @@ def test_a_task_has_its_own_rows_the_dearest_first(explained: Report) -> None:
     assert last[2:4] == ["undetermined", "4 of its 4 rollouts fail, and the rows do not show why."]
     for case, n in (("many tasks", 5), ("explained runs", 9)):
         assert len(re.findall(r"^\| `\d+`", first(CASES[case](), "Sometimes-Pass Deep Dives"), re.MULTILINE)) == n
-
-
-# ---- Reproducibility Notes -----------------------------------------------------------------------
 
 
 def test_gaps_with_one_reason_share_a_line_and_long_lists_are_cut(one_run: Report) -> None:

@@ -96,9 +96,6 @@ def test_a_diagnosis_tells_the_same_in_its_cross_model_section() -> None:
         assert heading in several
 
 
-# ---- The verdict ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("these", VERDICTS)
 @pytest.mark.parametrize("new", VERDICTS)
 def test_every_pair_of_verdicts_reads_and_none_says_unchanged(these: str, new: str) -> None:
@@ -156,9 +153,6 @@ def test_scores_that_are_no_rates_and_settings_that_cannot_move_a_score() -> Non
     assert ["mechanical" in line for line in text.splitlines() if line.startswith("| `")] == [False, True]
 
 
-# ---- Terms and claims ----------------------------------------------------------------------------
-
-
 def test_mechanical_causes_come_first_with_what_their_rollouts_show_and_how_to_read_them() -> None:
     text = topic_of("What Moved It")
     (bullet, *_) = [line for line in text.splitlines() if line.startswith("- ")]
@@ -204,9 +198,6 @@ def test_folding_loses_no_term(values: list[float], most: int) -> None:
     assert len(left) != 1
 
 
-# ---- Tasks and checkpoints -----------------------------------------------------------------------
-
-
 def test_flips_that_are_equally_sure_are_not_ranked_and_what_appeared_stands_first() -> None:
     flips = tuple(replace(pair().flips[0], task=str(task)) for task in range(30))
     text = topic_of("Tasks That Moved", flips=flips)
@@ -233,9 +224,6 @@ def test_single_rollouts_do_not_tell_what_was_learned() -> None:
     assert "one try per task cannot show which tasks were learned or forgotten" in single
     assert "3 tasks flipped" in single
     assert text(("11 10 00 00", "11 00 11 10")) == text(("1 1 0 0", "1 0 1 1"), forgotten=(("1", 0.97),)) == ""
-
-
-# ---- Sentences of stages, names of runs ----------------------------------------------------------
 
 
 @pytest.mark.parametrize(("text", "said"), sayings("signs"))

@@ -31,10 +31,7 @@ HOSTILE: dict[str, str] = json.loads(Path(__file__).with_name("hostile_texts.jso
 DECEIVING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
 )
-
-
 DATA = "data:image/svg+xml;base64,"
-VOID = {"meta", "img", "br", "hr", "input", "link"}
 
 
 class Page(HTMLParser):
@@ -48,7 +45,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
-        if tag not in VOID:
+        if tag not in {"meta", "img", "br", "hr", "input", "link"}:
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
@@ -142,10 +139,8 @@ def test_json_gives_the_text_back(forms: Forms) -> None:
 
 def test_commands_are_one_inert_line_each(forms: Forms) -> None:
     for line in re.findall(r"^blade show .*$", forms.markdown, re.MULTILINE):
-        words = shlex.split(line, comments=True)
-        assert len(words) == 4
-        assert words[:2] == ["blade", "show"]
-        assert not words[2].startswith("-")
+        blade, show, path, _ = shlex.split(line, comments=True)
+        assert (blade, show, path[:1] == "-") == ("blade", "show", False)
 
 
 @pytest.mark.parametrize("name", ["script", "closing", "ansi", "bidi", "template", "wide", "empty"])  # what figures treat apart
@@ -159,36 +154,26 @@ def test_figures_stay_well_formed(name: str) -> None:
         assert_quiet((figure,))
 
 
-def styleless(report: Report) -> str:
-    return re.sub(r"<style>.*?</style>", "", Forms(report).html, flags=re.DOTALL)
-
-
 def test_bare_addresses_are_broken_in_markdown_prose() -> None:
     report = make_report({"r": {"0": [1.0, 0.0]}}, word=lambda text: f"{text} https://evil.example www.evil.example")
     prose = re.sub(r"```.*?```", "", uncited(Forms(report).markdown), flags=re.DOTALL)
     prose = re.sub(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", "", prose)
     assert "https\\://" in prose
-    assert "https://" not in prose
-    assert "www.evil" not in prose
+    assert [part for part in ("https://", "www.evil") if part in prose] == []
 
 
-def test_text_between_backticks_is_code_and_stays_inert() -> None:
+def test_text_between_backticks_is_code_and_stays_inert_and_templates_are_not_run_twice() -> None:
+    def styleless(report: Report) -> str:
+        return re.sub(r"<style>.*?</style>", "", Forms(report).html, flags=re.DOTALL)
+
+    text = styleless(make_report({"r": {"0": [1.0]}}, word=lambda text: text + "{{7*7}}"))
+    assert ("{{7*7}}" in text, "49" in text) == (True, False)
     bad = "calls `<img src=x>` and `[a](b)` and ` ` and `"
     report = explain(make_report({"r": {"0": [1.0, 0.0], "1": [0.0, 0.0]}}), lambda text: f"{text} {bad}")
     tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(uncited(Forms(report).markdown))
     inline = {child.type for token in tokens for child in token.children or ()}
     assert not inline & {"html_inline", "link_open", "image"}
     assert "<img src=x" not in styleless(report)
-
-
-def test_templates_are_not_run_twice() -> None:
-    report = make_report({"r": {"0": [1.0]}}, word=lambda text: text + "{{7*7}}")
-    text = styleless(report)
-    assert "{{7*7}}" in text
-    assert "49" not in text
-
-
-# ---- Any report as HTML ----------------------------------------------------------------------------
 
 
 def test_every_page_is_closed_quiet_and_offline(report: Report) -> None:

@@ -37,9 +37,6 @@ def parsed(report: Report) -> Any:
     return document
 
 
-# ---- The format ----------------------------------------------------------------------------------
-
-
 def test_the_schema_is_made_of_the_nouns_and_is_a_schema() -> None:
     assert report_schema.document() == SCHEMA, "make golden writes it"
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
@@ -75,13 +72,13 @@ def test_what_is_no_number_is_null(explained: Report, value: float) -> None:
         accuracy={"x": {"value": value}},
     )
     document = parsed(broken)
-    assert document["measures"][0]["value"] is None
-    assert document["groups"][0]["gain"]["point"] is None
-    assert document["slices"][0]["rest"] is None
-    assert document["accuracy"] == {"x": {"value": None}}
+    numbers = document["measures"][0]["value"], document["groups"][0]["gain"]["point"], document["slices"][0]["rest"]
+    assert (*numbers, document["accuracy"]) == (None, None, None, {"x": {"value": None}})
     assert all(Forms(broken).all)
     (found,) = parsed(changed.pair_report(p_adjusted=value, delta_common=value))["comparisons"]
     assert (found["p_adjusted"], found["delta_common"]) == (None, None)
+    with pytest.raises(ValueError, match="cannot add up"):  # a term without a value is refused
+        report_json.render(changed.pair_report(bridge=(Term("timeout", value, None, None, None, "model", 3),)))
 
 
 def test_other_scripts_are_kept_and_deceivers_escaped() -> None:
@@ -91,11 +88,6 @@ def test_other_scripts_are_kept_and_deceivers_escaped() -> None:
     assert "a\\u202eb\\u009bc\\ud800d\\u2028" in text
     assert json.loads(text)["made_by"]["command"] == command
     text.encode("utf-8")
-
-
-def test_only_the_first_thousand_skipped_lines_are_listed(one_run: Report) -> None:
-    document = parsed(replace(one_run, skipped=one_run.skipped * 1500, skipped_total=2000))
-    assert (len(document["skipped"]), document["skipped_total"]) == (1000, 2000)
 
 
 def test_the_schema_refuses_what_is_wrong(explained: Report) -> None:
@@ -113,9 +105,6 @@ def test_the_schema_refuses_what_is_wrong(explained: Report) -> None:
         else:
             del part[key]
         assert not VALIDATOR.is_valid(document), path
-
-
-# ---- What it holds -------------------------------------------------------------------------------
 
 
 def test_points_and_losses_add_up_and_what_is_absent_is_null(explained: Report) -> None:
@@ -156,7 +145,9 @@ def test_comparisons_add_up_and_hold_their_rollouts() -> None:
     assert mechanical["beside"] == ["of the 7 failing rollouts of base 5 also time out"]
 
 
-def test_long_lists_of_tasks_are_cut_and_counted() -> None:
+def test_long_lists_of_tasks_and_of_skipped_lines_are_cut_and_counted(one_run: Report) -> None:
+    document = parsed(replace(one_run, skipped=one_run.skipped * 1500, skipped_total=2000))
+    assert (len(document["skipped"]), document["skipped_total"]) == (1000, 2000)
     keys = tuple(str(at) for at in range(2500))
     report = changed.pair_report(alignment=Alignment("task key", keys, added=keys[:1001]))
     found = parsed(report)["comparisons"][0]["alignment"]
@@ -164,14 +155,6 @@ def test_long_lists_of_tasks_are_cut_and_counted() -> None:
     assert (found["added"]["n"], len(found["added"]["tasks"])) == (1001, 1000)
     assert found["removed"] == {"n": 0, "tasks": []}
 
-
-def test_a_term_without_a_value_is_refused() -> None:
-    broken = Term("timeout", math.nan, None, None, None, "model", 3)
-    with pytest.raises(ValueError, match="cannot add up"):
-        report_json.render(changed.pair_report(bridge=(broken,)))
-
-
-# ---- metrics.json --------------------------------------------------------------------------------
 
 METRICS = (
     "model model_name benchmark pass_at_1 pass_at_k consistency coverage total_tasks num_tasks total_rollouts num_rollouts "
