@@ -12,14 +12,14 @@ from blade_eval.catalogue import CATEGORIES, CRITERIA, Entry, category_of, compo
 from blade_eval.config import Asked, installed, resolved
 from tests.case_tables import tables
 from tests.conftest import Blade
-from tests.evaluate.gym_tree import write
+from tests.evaluate.rows import gym_tree
 
 CASES = tables(__file__)
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    return write(tmp_path / "checkout")
+    return gym_tree(tmp_path / "checkout")
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_an_entry_says_what_its_definition_says_after_inheriting(checkout: Path,
     assert entry.description == "Sums of two numbers"  # the manifest's, not the resources server's
     judge = entry_of("answer-judge", checkout)  # without a manifest the verifier describes
     assert (judge.status, judge.description, judge.num_repeats) == ("no-manifest", "Is this proof right", 1)
-    other = write(tmp_path / "other", **{"benchmarks/addition/manifest.yaml": "description: another\n"})
+    other = gym_tree(tmp_path / "other", **{"benchmarks/addition/manifest.yaml": "description: another\n"})
     assert entry_of("addition", other, checkout).description == "another"  # the first root with a name wins
 
 

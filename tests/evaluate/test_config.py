@@ -17,7 +17,7 @@ from blade_eval.config.sources import chained, tree_of
 from blade_eval.runner import inputs
 from blade_eval.runner.benchmark_run import masked
 from tests.case_tables import tables
-from tests.evaluate.gym_tree import write
+from tests.evaluate.rows import gym_tree
 
 CASES = tables(__file__, "config_cases.yaml")
 SECRETS = CASES["secrets"]
@@ -27,7 +27,7 @@ LEVELS = ("error", "warning", "notice", "unset", "model")
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    return write(tmp_path)
+    return gym_tree(tmp_path)
 
 
 def put(root: Path, name: str, text: str) -> str:
