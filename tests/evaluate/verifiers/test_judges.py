@@ -52,22 +52,15 @@ def test_a_judge_without_a_verdict_is_asked_again_and_then_measures_nothing(verd
     assert reward(JUDGED, row(), "It is the Danube.", ask=Judge(verdict, EQUAL)) == 1.0
 
 
-@pytest.mark.parametrize(
-    ("more", "is_whole"),
-    [
-        ({}, True), ({"status": "completed", "incomplete_details": None}, True), ({"status": "incomplete"}, False),
-        ({"status": "failed"}, False), ({"incomplete_details": {"reason": "max_output_tokens"}}, False),
-    ],
-)
-def test_a_judge_that_was_cut_off_gave_no_verdict(more: dict[str, Any], is_whole: bool) -> None:
+@pytest.mark.parametrize("cut", [{"status": "incomplete"}, {"status": "failed"}, {"incomplete_details": {"reason": "max_output_tokens"}}])
+def test_a_judge_that_was_cut_off_gave_no_verdict(cut: dict[str, Any]) -> None:
     async def ask(params: dict[str, Any], row: dict[str, Any]) -> dict[str, Any]:
-        return {**responded("Let me weigh it.\n[[A=B]]"), **more}
+        return {**responded("Let me weigh it.\n[[A=B]]"), **row["ends"]}
 
-    if is_whole:
-        assert reward(JUDGED, row(), "It is the Danube.", ask=ask) == 1.0
-    else:
-        with pytest.raises(Unmeasured, match="judge_failed"):
-            judged(JUDGED, row(), "It is the Danube.", ask=ask)
+    for whole in ({}, {"status": "completed", "incomplete_details": None}):
+        assert reward(JUDGED, row(ends=whole), "It is the Danube.", ask=ask) == 1.0
+    with pytest.raises(Unmeasured, match="judge_failed"):
+        judged(JUDGED, row(ends=cut), "It is the Danube.", ask=ask)
 
 
 @pytest.mark.parametrize("fault", [ConnectionError("refused"), TimeoutError(), Unmeasured("model_unreachable", "503")])
