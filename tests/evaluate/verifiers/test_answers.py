@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from blade.errors import UsageError
-from blade_eval import fences, replies, task_row
+from blade_eval import replies, task_row
 from blade_eval.environment import Attempt, Unmeasured
 from blade_eval.verifiers import environment, wmt_translation
 from blade_eval.verifiers.asr_with_pc import metrics
@@ -219,11 +219,11 @@ def test_calls_are_read_or_say_why_not(item: dict[str, Any], call: list[Any]) ->
 
 
 def test_fences_are_closed_ones_and_a_hundred_thousand_cost_one_pass() -> None:
-    assert fences.closed("```x\n" * 100_000) == []
-    assert fences.closed("a\n```json\n{}\n```\nb\n  ```\n1\n2\n  ```\n```py\nopen") == ["{}", "1\n2"]
+    assert replies.closed("```x\n" * 100_000) == []
+    assert replies.closed("a\n```json\n{}\n```\nb\n  ```\n1\n2\n  ```\n```py\nopen") == ["{}", "1\n2"]
     listed = "1. Here:\n\n   ```python\n   def f(x):\n       return x\n\n   ```\n"  # as far in as its fence
-    assert fences.closed(listed) == ["def f(x):\n    return x\n"] == fences.closed(listed.replace("\n   ", "\n\t"))
-    assert fences.closed('say `x` and ```inline``` {"a": "```"}') == []
+    assert replies.closed(listed) == ["def f(x):\n    return x\n"] == replies.closed(listed.replace("\n   ", "\n\t"))
+    assert replies.closed('say `x` and ```inline``` {"a": "```"}') == []
 
 
 def test_the_question_is_what_users_asked() -> None:

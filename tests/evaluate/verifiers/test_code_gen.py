@@ -13,7 +13,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from blade_eval import fences
+from blade_eval import replies
 from blade_eval.environment import Attempt, Unmeasured
 from blade_eval.sandbox import assertions, driver, holds, plain
 from blade_eval.sandbox.assertions import Asserted, Reading
@@ -374,7 +374,7 @@ def test_what_is_not_ours_is_refused(text: str) -> None:
 
 @given(st.text(alphabet="`~ \npyton", max_size=60))
 def test_every_block_is_a_part_of_the_text(text: str) -> None:
-    for found in fences.blocks(text):
+    for found in replies.blocks(text):
         assert all(line in text for line in found.code.split("\n"))
 
 
