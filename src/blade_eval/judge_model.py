@@ -124,10 +124,7 @@ def failed(reason: str, evaluations: list[Row], kind: str = "judge_failed") -> U
 
 
 def label_of(text: str, labels: Sequence[str]) -> str | None:
-    """The label that is the last line, or all of it but its marks and a word such as `Verdict:`.
-
-    A sentence in which a label stands may say of it anything, even that it does not hold.
-    """
+    """The label that is the last line, or all of it but marks and a word such as `Verdict:`; a sentence round one may deny it."""
     lines = [line for line in text.splitlines() if line.strip(MARKS)]
     for label in labels if lines else ():
         start = lines[-1].rfind(label)

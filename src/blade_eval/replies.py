@@ -1,4 +1,4 @@
-"""Read from a Responses object of any shape what the model said last and what it called."""
+"""Read from a Responses object of any shape what the model said last, the blocks of code in it, and what it called."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ import msgspec
 # Some templates open the thought in the prompt, so that only its end stands in the answer.
 THOUGHT_ENDS = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 THOUGHT_OPENS = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
+
+# What a block of code stands between, with the language it names.
+FENCE = re.compile(r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[^\s`{]*+)[^`\n]*+$")
 
 # What only sets the type of its content.
 WRAPPER = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathsf|rm|bf)\s*\{([^{}]*)\}")
@@ -101,3 +104,45 @@ def unwrapped(text: str) -> str:
     for _ in range(3 if "\\" in text else 0):
         text = WRAPPER.sub(r"\1", text)
     return text.strip()
+
+
+@dataclass(frozen=True)
+class Block:
+    """One block; without an end when the text stopped inside it."""
+
+    language: str
+    code: str
+    is_closed: bool
+
+
+def blocks(text: str) -> list[Block]:
+    """Every block, in order."""
+    closed_blocks: list[Block] = []
+    fence, indent, language, lines = "", "", "", list[str]()
+    for line in text.split("\n"):
+        match = FENCE.match(line)
+        if not fence:
+            if match:
+                fence, indent, language, lines = match["fence"], match["indent"], match["language"].lower(), []
+        elif match and match["fence"].startswith(fence) and not match["language"]:
+            closed_blocks.append(Block(language, "\n".join(lines), True))
+            fence = ""
+        else:
+            lines.append(line.removeprefix(indent))  # a block in a list stands as far in as its fence
+    if fence:
+        closed_blocks.append(Block(language, "\n".join(lines), False))
+    return closed_blocks
+
+
+def closed(text: str) -> list[str]:
+    """What the blocks hold that were opened and closed, in order."""
+    return [block.code for block in blocks(text) if block.is_closed]
+
+
+def last_block(text: str, languages: tuple[str, ...]) -> str | None:
+    """The last block in one of the languages, else without one, else any; one that was cut off only without others."""
+    every = blocks(text)
+    usable = [block for block in every if block.is_closed] or every
+    named = [block for block in usable if block.language in languages]
+    chosen = named or [block for block in usable if not block.language] or usable
+    return chosen[-1].code if chosen else None

@@ -20,14 +20,10 @@ def files(inputs: Sequence[Row], results: Sequence[Row]) -> dict[str, bytes]:
     measured = [row for row in rows if row.get("mask_sample") is not True]
     encode = orjson.dumps
     repeats = {name: by_repeat(measured, name) for name in agents(measured)}
+    metrics = [agent_metrics(rows, measured, name, repeats) for name in agents(rows)]
     return {
         "_reward_profiling.jsonl": b"".join(encode(line) + b"\n" for line in profile(inputs, rows, measured)),
-        "_agent_metrics.json": encode(
-            sorted(
-                (agent_metrics(rows, measured, name, repeats) for name in agents(rows)),
-                key=lambda e: next(iter(e)) == "agent_ref",
-            )
-        ),
+        "_agent_metrics.json": encode(sorted(metrics, key=lambda entry: next(iter(entry)) == "agent_ref")),
         "_repeat_level_metrics.json": encode([entry for entries in repeats.values() for entry in entries]),
     }
 
@@ -80,12 +76,8 @@ def statistics(group: pd.DataFrame) -> dict[str, float]:
     tables = {name: getattr(group, name)() for name in ("mean", "max", "min", "median", "std")}
     if tables["std"].isna().all():
         tables["std"] = tables["std"].where(group.isna().any(), 0.0)
-    return {
-        f"{name}/{column}": float(value)
-        for name, table in tables.items()
-        for column, value in table.items()
-        if not math.isnan(value)
-    }
+    values = {f"{name}/{column}": float(value) for name, table in tables.items() for column, value in table.items()}
+    return {name: value for name, value in values.items() if not math.isnan(value)}
 
 
 def completion(rows: Sequence[Row], expected: int) -> Row:

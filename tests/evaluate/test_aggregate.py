@@ -79,27 +79,13 @@ def test_shards_become_one_run_in_order(blade: Blade, tmp_path: Path) -> None:
     assert "8 expected = 5 scored + 1 failed + 1 masked + 1 lost" in text
     assert "missing 3:1, expected by" in text
     assert "shard_0_failures.jsonl: skipped, a sidecar and no shard" in notices
-
-
-def test_a_run_is_complete_if_all_that_was_asked_for_came_and_nothing_else(tmp_path: Path) -> None:
-    rows = [make_row(0, repeat) for repeat in range(3)]
-    put(tmp_path / "a_materialized_inputs.jsonl", rows)
+    # it is complete if all that was asked for came and nothing else
+    asked = [make_row(0, repeat) for repeat in range(3)]
+    put(tmp_path / "a_materialized_inputs.jsonl", asked)
     for extra, expected in (([], (0, True)), ([make_row(0, 3)], (1, False))):
-        put(tmp_path / "a.jsonl", rows + extra)
-        (whole,) = merged([str(tmp_path / "a.jsonl")], tmp_path / "run.jsonl").completeness
-        assert (whole.unexpected, whole.is_complete) == expected
-
-
-def test_no_shard_no_row_and_no_inputs(blade: Blade, tmp_path: Path) -> None:
-    words = ["eval", "aggregate", "-o", tmp_path / "run.jsonl", "-i"]
-    result = blade(*words, tmp_path / "no*.jsonl")
-    assert (result.code, "No shards matched input_glob='" in result.err) == (3, True)
-    (tmp_path / "a.jsonl").write_bytes(b"\n")
-    assert blade(*words, tmp_path / "a.jsonl").code == 3
-    assert not list(tmp_path.glob("run*"))
-    put(tmp_path / "a.jsonl", [make_row()])
-    assert "Expected: unknown" in blade(*words, tmp_path / "a.jsonl").out
-    assert not (tmp_path / "run_materialized_inputs.jsonl").exists()
+        put(tmp_path / "a.jsonl", asked + extra)
+        (found,) = merged([str(tmp_path / "a.jsonl")], tmp_path / "run.jsonl").completeness
+        assert (found.unexpected, found.is_complete) == expected
 
 
 def test_packed_shards_and_those_with_a_byte_order_mark_give_the_same_run(tmp_path: Path) -> None:
@@ -132,16 +118,23 @@ def test_copies_in_several_shards_count_once_and_contradictions_name_both(tmp_pa
     assert [row["reward"] for row in rows_of(output)] == [1.0, 0.0, 1.0]
 
 
-def test_rows_without_indices_and_torn_lines_are_told(blade: Blade, tmp_path: Path) -> None:
-    words = ["eval", "aggregate", "-i", tmp_path / "a.jsonl", "-o", tmp_path / "run.jsonl"]
+def test_what_a_shard_lacks_is_told(blade: Blade, tmp_path: Path) -> None:
+    words = ["eval", "aggregate", "-o", tmp_path / "run.jsonl", "-i"]
+    result = blade(*words, tmp_path / "no*.jsonl")
+    assert (result.code, "No shards matched input_glob='" in result.err) == (3, True)
+    words.append(tmp_path / "a.jsonl")
+    (tmp_path / "a.jsonl").write_bytes(b"\n")
+    assert blade(*words).code == 3
     put(tmp_path / "a.jsonl", [make_row(0, 0), {"reward": 1.0}])
     result = blade(*words)
     assert (result.code, "a.jsonl, line 2: it has no _ng_task_index" in result.err) == (4, True)
+    assert not list(tmp_path.glob("run*"))
     (tmp_path / "a.jsonl").write_bytes(msgspec.json.encode(make_row()) + b'\n\n{"rew')
     result = blade(*words)
-    assert result.code == 0
+    assert (result.code, "Expected: unknown" in result.out) == (0, True)
     assert "line 3: the file ends inside this line" in result.err
     assert "line 2 holds blank" in result.err
+    assert not (tmp_path / "run_materialized_inputs.jsonl").exists()
 
 
 async def verify(attempt: Attempt) -> Row:

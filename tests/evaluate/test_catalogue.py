@@ -12,14 +12,14 @@ from blade_eval.catalogue import CATEGORIES, CRITERIA, Entry, category_of, compo
 from blade_eval.config import Asked, installed, resolved
 from tests.case_tables import tables
 from tests.conftest import Blade
-from tests.evaluate.gym_tree import write
+from tests.evaluate.rows import gym_tree
 
 CASES = tables(__file__)
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    return write(tmp_path / "checkout")
+    return gym_tree(tmp_path / "checkout")
 
 
 @pytest.fixture
@@ -27,11 +27,6 @@ def there(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(checkout)
     monkeypatch.delenv("NEMO_GYM_EXTRA_ROOTS", raising=False)
     return checkout
-
-
-@pytest.fixture(scope="module")
-def shipped() -> tuple[Entry, ...]:
-    return entries([installed()])
 
 
 def entry_of(name: str, *roots: Path) -> Entry:
@@ -64,7 +59,7 @@ def test_an_entry_says_what_its_definition_says_after_inheriting(checkout: Path,
     assert entry.description == "Sums of two numbers"  # the manifest's, not the resources server's
     judge = entry_of("answer-judge", checkout)  # without a manifest the verifier describes
     assert (judge.status, judge.description, judge.num_repeats) == ("no-manifest", "Is this proof right", 1)
-    other = write(tmp_path / "other", **{"benchmarks/addition/manifest.yaml": "description: another\n"})
+    other = gym_tree(tmp_path / "other", **{"benchmarks/addition/manifest.yaml": "description: another\n"})
     assert entry_of("addition", other, checkout).description == "another"  # the first root with a name wins
 
 
@@ -91,7 +86,8 @@ def test_a_broken_definition_is_listed_and_says_why(checkout: Path) -> None:
     assert entry_of("addition", checkout).status == "no-manifest"
 
 
-def test_what_ships_resolves_without_a_problem_and_has_three_benchmarks_in_every_category(shipped: tuple[Entry, ...]) -> None:
+def test_what_ships_resolves_without_a_problem_and_has_three_benchmarks_in_every_category() -> None:
+    shipped = entries([installed()])
     assert not [entry.trouble for entry in shipped if entry.trouble]
     benchmarks = [entry for entry in shipped if entry.kind == "benchmark"]
     assert all(sum(entry.category == category for entry in benchmarks) >= 3 for category in CATEGORIES)
@@ -114,14 +110,12 @@ def test_a_domain_has_a_category_and_a_manifest_may_say_better() -> None:
 
 
 def test_components_are_found_by_kind(checkout: Path) -> None:
-    (agent,) = components("agents", [checkout])
+    (agent,), (model,), (server,) = (components(kind, [checkout]) for kind in ("agents", "models", "resources-servers"))
     assert agent.as_json() == {
         "name": "office_agent", "pattern": "B (self-contained)", "self_contained": True, "variants": ["office_agent"],
         "description": "Brings its own tasks",
     }  # fmt: skip
-    (model,) = components("models", [checkout])
     assert model.as_json() == {"name": "cloud_model", "model": "cloud_model", "model_group": "cloud_model"}
-    (server,) = components("resources-servers", [checkout])
     assert server.as_json()["domain"] == "math"
     assert server.as_json()["description"].endswith("\nValue: Better sums")
 
@@ -136,23 +130,18 @@ def test_our_models_and_agents_say_what_they_are(kind: str, blade: Blade) -> Non
     assert all(text and text.split(",")[0][:20] in listed for text in texts)
 
 
-AMONG = [benchmark(*words) for words in CASES["searched"]]
-
-
 @pytest.mark.parametrize(("query", "name"), CASES["queries"])
 def test_what_people_type_finds_what_they_mean(query: str, name: str) -> None:
-    assert names(query, *AMONG)[0] == name
+    among = [benchmark(*words) for words in CASES["searched"]]
+    assert names(query, *among)[0] == name
+    assert ranked("math school", among).all_words
+    some = ranked("school zebra", among)  # unless nothing has all words
+    assert (some.all_words, [entry.name for entry in some.found]) == (False, ["gsm8k"])
 
 
 @pytest.mark.parametrize(("query", "among", "expected"), CASES["ranking"])
 def test_what_is_found_and_in_which_order(query: str, among: list[list[str]], expected: list[str]) -> None:
     assert names(query, *(benchmark(*words) for words in among)) == expected
-
-
-def test_unless_nothing_has_all_words() -> None:
-    assert ranked("math school", AMONG).all_words
-    some = ranked("school zebra", AMONG)
-    assert (some.all_words, [entry.name for entry in some.found]) == (False, ["gsm8k"])
 
 
 def test_benchmarks_stand_by_category_with_what_one_chooses_by(there: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
+from omegaconf import OmegaConf
 
 from blade.errors import BladeError, Unreadable, UsageError
 from blade_eval.config import Asked, Resolved, found, hidden, insist, resolve, resolved, roots, sources
@@ -17,7 +18,7 @@ from blade_eval.config.sources import chained, tree_of
 from blade_eval.runner import inputs
 from blade_eval.runner.benchmark_run import masked
 from tests.case_tables import tables
-from tests.evaluate.gym_tree import write
+from tests.evaluate.rows import gym_tree
 
 CASES = tables(__file__, "config_cases.yaml")
 SECRETS = CASES["secrets"]
@@ -27,7 +28,7 @@ LEVELS = ("error", "warning", "notice", "unset", "model")
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    return write(tmp_path)
+    return gym_tree(tmp_path)
 
 
 def put(root: Path, name: str, text: str) -> str:
@@ -194,26 +195,24 @@ def test_the_roots_are_folders_and_the_first_wins(tmp_path: Path, monkeypatch: p
         roots([str(tmp_path / "nowhere")], {}, tmp_path)
 
 
-def test_aliases_that_mean_billions_of_values_are_refused() -> None:
+@pytest.mark.parametrize("opener", ["[", "{a: ", "- ", "? "])
+def test_a_file_that_nests_without_end_or_whose_aliases_mean_billions_of_values_is_refused(opener: str) -> None:
+    with pytest.raises(Unreadable, match="nests more than 100 levels"):
+        tree_of(opener * 50_000, Path("deep.yaml"))
+    flat = "a: [" + ", ".join(["[x]"] * 2_000) + "]"
+    assert len(tree_of(flat, Path("flat.yaml"))["a"]) == 2_000
     levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     levels += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
     with pytest.raises(Unreadable, match="more than 200,000 values"):
         tree_of("\n".join(levels), Path("bomb.yaml"))
 
 
-@pytest.mark.parametrize("opener", ["[", "{a: ", "- ", "? "])
-def test_a_file_that_nests_without_end_is_refused(opener: str) -> None:
-    with pytest.raises(Unreadable, match="nests more than 100 levels"):
-        tree_of(opener * 50_000, Path("deep.yaml"))
-    flat = "a: [" + ", ".join(["[x]"] * 2_000) + "]"
-    assert len(tree_of(flat, Path("flat.yaml"))["a"]) == 2_000
-
-
-def test_values_are_read_as_omegaconf_reads_them(tree: Path) -> None:
-    from omegaconf import OmegaConf
-
+def test_values_are_read_as_omegaconf_reads_them_and_secrets_of_the_environment_hidden_in_them(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tree, "a.yaml", "a: 1e-3\nb: 2024-01-01\nc: yes\nd: 0x10\ne: '1'\nf: 1.5\ng: ~\n")
     assert asked(paths=("a.yaml",)).tree == OmegaConf.to_container(OmegaConf.load(tree / "a.yaml"))
+    monkeypatch.setenv("SOME_SERVICE_TOKEN", "very-secret-value")
+    put(tree, "a.yaml", "a: x-${oc.env:SOME_SERVICE_TOKEN}\n")
+    assert hidden(asked(paths=("a.yaml",)).tree) == {"a": "x-****"}
 
 
 DOUBLING = "x0: aaaaaaaaaa\n" + "".join(f"x{i}: ${{x{i - 1}}}${{x{i - 1}}}\n" for i in range(1, 40))
@@ -252,29 +251,19 @@ def test_a_secret_is_hidden_whatever_its_key_is_called_and_what_only_looks_like_
     assert "SECRET" not in str(hidden(tree, {})) if is_hidden else hidden(tree, {}) == tree
 
 
+@pytest.mark.parametrize("case", SECRETS["cases"])
+def test_what_is_shown_of_a_configuration(case: dict[str, Any]) -> None:
+    environ = {"PWD": "/home/me/work", "OLDPWD": "/home/me/before", "MYSQL_PWD": "horse-battery", "OPENAI_API_KEY": "openai"}
+    assert hidden(case["tree"], environ) == case["shown"]
+
+
 def test_secrets_inside_of_values_are_hidden_wherever_they_stand_and_nothing_else() -> None:
     for word in SECRETS["hidden_words"]:
         shown = masked(["blade", "eval", word])
         assert (shown[:2], "hunter2" in shown[2], "****" in shown[2]) == (["blade", "eval"], False, True), word
     assert "hunter2" not in masked(["++a={api_key: hunter2pass}", "++b.c=hunter2pass"])[1]
     assert [masked([word]) for word in SECRETS["shown_words"]] == [[word] for word in SECRETS["shown_words"]]
-
-
-ENVIRON = {"PWD": "/home/me/work", "OLDPWD": "/home/me/before", "MYSQL_PWD": "horse-battery", "OPENAI_API_KEY": "openai"}
-
-
-@pytest.mark.parametrize("case", SECRETS["cases"])
-def test_what_is_shown_of_a_configuration(case: dict[str, Any]) -> None:
-    assert hidden(case["tree"], ENVIRON) == case["shown"]
-
-
-def test_secrets_of_the_environment_are_hidden_in_a_value_that_took_them(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SOME_SERVICE_TOKEN", "very-secret-value")
-    put(tree, "a.yaml", "a: x-${oc.env:SOME_SERVICE_TOKEN}\n")
-    assert hidden(asked(paths=("a.yaml",)).tree) == {"a": "x-****"}
-
-
-def test_a_command_is_hidden_by_the_same_rules() -> None:
+    # a command is hidden by the same rules
     words = "blade --model-api-key sk-1234567 --max-output-tokens 100 ++x=a-sk-1234567-b ++db.pwd=p ++max_tokens=5"
     words += " --model-url postgres://u:p/w@h ++token=${hf}"
     shown = "blade --model-api-key **** --max-output-tokens 100 ++x=a-****-b ++db.pwd=**** ++max_tokens=5"

@@ -1,7 +1,4 @@
-"""Hostile programs in the box: contained, scored 0 with the reason; their honest twins pass.
-
-Every program here is really run. Where the box cannot be had, the file is skipped and says which part is missing.
-"""
+"""Hostile programs in the box, really run: contained, scored 0 with the reason; their honest twins pass."""
 
 from __future__ import annotations
 
@@ -42,9 +39,7 @@ def boxed(code: str, stdin: bytes = b"", limits: Limits = SMALL) -> Outcome:
 
 def answer(code: str) -> dict[str, Any]:
     text = f"Here it is.\n\n```python\n{code}\n```\n"
-    return {
-        "output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}],
-    }
+    return {"output": [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}]}
 
 
 def judged(code: str, row: dict[str, Any], seconds: float = 1) -> dict[str, Any]:
@@ -53,15 +48,8 @@ def judged(code: str, row: dict[str, Any], seconds: float = 1) -> dict[str, Any]
     return asyncio.run(made.verify(Attempt(row, answer(code))))
 
 
-PRINTED = {"verifier_metadata": {"unit_tests": {"inputs": ["20 22\n"], "outputs": ["42"]}}}
-CALLED = {"verifier_metadata": {"unit_tests": {"inputs": ["20\n22"], "outputs": ["42"], "fn_name": "add"}}}
-CHECKED = {
-    "verifier_metadata": {"prompt": "def add(a, b):\n    '''The sum.'''\n", "entry_point": "add", "test": "def check(candidate):\n    assert candidate(20, 22) == 42\n    assert candidate(1, 1) == 2\n"},
-}
-LISTED = {"verifier_metadata": {"test_list": ["assert add(20, 22) == 42", "assert add(1, 1) == 2"]}}
-KINDS = {"printed": PRINTED, "called": CALLED, "checked": CHECKED, "listed": LISTED}
-
-HONEST = "def add(a, b):\n    return a + b\nif __name__ == '__main__':\n    print(add(*map(int, input().split())))\n"
+KINDS, SCRIPTS = PROGRAMS["kinds"], PROGRAMS["scripts"]
+PRINTED = KINDS["printed"]
 
 
 # --- exhaustion ---
@@ -77,14 +65,11 @@ def test_exhaustion_ends_and_costs_the_reward(name: str) -> None:
     assert not left(mark)
 
 
-HOARDING = "import os, socket\nheld = []\nfor _ in range({}):\n    a, b = socket.socketpair()\n    held += [a, b]\n    a.setblocking(False)\n    try:\n        while True: a.send(bytes(65536))\n    except OSError: pass\n    {}\nimport time\ntime.sleep(0.3)\nprint(42)"
-
-
 def test_what_sockets_hold_counts_as_memory() -> None:
     """What they hold belongs to no process: many are too much, a few are not."""
-    fields = judged(HOARDING.format(100, "if _ < 3: os.fork()"), PRINTED)
+    fields = judged(SCRIPTS["hoards sockets"].format(100, "if _ < 3: os.fork()"), PRINTED)
     assert fields["metadata"]["error_message"].startswith("Memory limit")
-    assert judged(HOARDING.format(20, ""), PRINTED)["reward"] == 1.0
+    assert judged(SCRIPTS["hoards sockets"].format(20, ""), PRINTED)["reward"] == 1.0
 
 
 def left(mark: str) -> list[str]:
@@ -118,37 +103,23 @@ def test_honest_programs_pass(name: str) -> None:
 
 def tried(action: str) -> str:
     """What an action in the box comes to: `done`, or the name of the error."""
-    code = f"import os, socket, sys\ntry:\n    {action}\nexcept BaseException as fault: print(type(fault).__name__)\nelse: print('done')"
-    outcome = boxed(code)
+    outcome = boxed(f"import os, socket, sys\ntry:\n    {action}\nexcept BaseException as fault: print(type(fault).__name__)\nelse: print('done')")
     assert outcome.code == 0, outcome
     return outcome.stdout.decode().strip()
 
 
-@pytest.mark.parametrize("action", PROGRAMS["out of reach"])
-def test_what_is_not_the_programs_is_out_of_reach(action: str) -> None:
-    assert tried(action).lower().endswith("error")
+@pytest.mark.parametrize(("end", "action"), [(end, action) for end in ("error", "done") for action in PROGRAMS[end]])
+def test_what_is_the_programs_is_within_reach_and_nothing_else(end: str, action: str) -> None:
+    assert tried(action).lower().endswith(end)
 
 
-@pytest.mark.parametrize("action", PROGRAMS["within reach"])
-def test_what_is_the_programs_is_within_reach(action: str) -> None:
-    assert tried(action) == "done"
-
-
-def test_files_and_secrets_of_the_machine_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_and_secrets_of_the_machine_are_not_there_and_nothing_is_written_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BLADE_TEST_SECRET", "hunter2")
     with tempfile.NamedTemporaryFile("w") as file:
         file.write("hunter2")
         file.flush()
-        code = (
-            f"import os\nprint(os.path.exists({file.name!r}), 'BLADE_TEST_SECRET' in os.environ)\n"
-            "found = b''\nfor pid in os.listdir('/proc'):\n    try: found += open(f'/proc/{pid}/environ', 'rb').read()\n"
-            "    except OSError: pass\nprint(b'hunter2' in found)\n"
-            "print([n for n in range(3, 1024) if os.path.exists(f'/proc/self/fd/{n}')])"
-        )
+        code = SCRIPTS["looks around"].replace("FILE", repr(file.name))
         assert boxed(code).stdout.decode().split("\n")[:3] == ["False False", "False", "[]"]
-
-
-def test_nothing_is_written_to_the_machine() -> None:
     before = set(os.listdir(tempfile.gettempdir()))
     boxed("open('/tmp/blade_box_mark', 'w').write('x')\nopen('/tmp/box/blade_box_mark', 'w').write('x')")
     assert not {name for name in os.listdir(tempfile.gettempdir()) if "blade_box" in name} - before
@@ -180,49 +151,28 @@ def test_sockets_of_the_machine_are_not_reached(kind: str) -> None:
 
 def test_processes_of_the_machine_are_not_killed_or_traced() -> None:
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as other:
-        code = (
-            "import os, signal, ctypes\n"
-            f"for pid in (1, {other.pid}, {os.getpid()}, -1):\n"
-            "    try: os.kill(pid, signal.SIGKILL)\n    except OSError: pass\n"
-            "libc = ctypes.CDLL(None, use_errno=True)\n"
-            f"print([libc.ptrace(16, pid, 0, 0) for pid in (1, {other.pid})])"
-        )
-        outcome = boxed(code)
-        assert outcome.stdout.decode().strip() == "[-1, -1]"
+        code = SCRIPTS["kills and traces"].replace("OTHER", str(other.pid)).replace("PARENT", str(os.getpid()))
+        assert boxed(code).stdout.decode().strip() == "[-1, -1]"
         assert other.poll() is None
         other.kill()
 
 
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers of the calls are those of x86_64")
 def test_namespaces_cannot_be_made_anew() -> None:
-    code = (
-        "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"
-        "print([libc.unshare(flag) for flag in (0x10000000, 0x40000000, 0x00020000)],\n"
-        "      libc.syscall(56, 0x10000000 | 17, 0, 0, 0, 0), libc.syscall(435, 0, 0))"
-    )
-    if os.uname().machine != "x86_64":
-        pytest.skip("the numbers of the calls are those of x86_64")
-    assert boxed(code).stdout.decode().strip() == "[-1, -1, -1] -1 -1"
+    assert boxed(SCRIPTS["new namespaces"]).stdout.decode().strip() == "[-1, -1, -1] -1 -1"
 
 
 def test_setuid_programs_give_nothing() -> None:
     found = [path for path in ("/usr/bin/su", "/usr/bin/mount", "/usr/bin/passwd") if os.path.exists(path)]
     if not found:
         pytest.skip("no setuid program on this machine")
-    code = (
-        "import ctypes, os, subprocess\n"
-        f"for path in {found!r}: subprocess.run([path, '--help'], capture_output=True)\n"
-        "print(os.statvfs('/usr/bin').f_flag & os.ST_NOSUID > 0, ctypes.CDLL(None).prctl(39, 0, 0, 0, 0), os.getresuid())"
-    )
-    assert boxed(code).stdout.decode().strip() == "True 1 (65534, 65534, 65534)"
+    outcome = boxed(SCRIPTS["setuid"].replace("PATHS", repr(found)))
+    assert outcome.stdout.decode().strip() == "True 1 (65534, 65534, 65534)"
 
 
 def test_a_daemon_does_not_outlive_its_box() -> None:
-    code = (
-        "import os, time\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n"
-        "        os.execv('/usr/bin/env', ['env', 'sleep', '61.25'])\n    os._exit(0)\ntime.sleep(0.2)\nprint(42)"
-    )
     mark = marked()
-    assert judged(f"{code}\n{mark}", PRINTED, seconds=10)["reward"] == 1.0
+    assert judged(SCRIPTS["daemon"] + mark, PRINTED, seconds=10)["reward"] == 1.0
     assert not left(mark)
 
 
@@ -240,7 +190,7 @@ def test_a_forged_verdict_is_worth_nothing(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_honest_twin_of_the_forgeries_passes(kind: str) -> None:
-    fields = judged(HONEST, KINDS[kind], seconds=10)
+    fields = judged(SCRIPTS["honest"], KINDS[kind], seconds=10)
     assert fields["reward"] == 1.0, fields["metadata"]
     assert all(item is True for item in fields["result"])
 
@@ -251,7 +201,7 @@ def test_the_honest_twin_of_the_forgeries_passes(kind: str) -> None:
      "assertion error that cannot be raised", "patched unittest", "at exit", "writes the verdict", "a thread that exits"],
 )  # fmt: skip
 def test_the_weaker_check_withstands_some(name: str) -> None:  # its holes stand in verifiers/programs.yaml
-    row = {"verifier_metadata": {**LISTED["verifier_metadata"], "checked": "in_process"}}
+    row = {"verifier_metadata": {**KINDS["listed"]["verifier_metadata"], "checked": "in_process"}}
     fields = judged(PROGRAMS["forgeries"][name], row)
     assert (fields["reward"], fields["checked"]) == (0.0, "in_process")
     assert fields["metadata"]["error_message"]
@@ -262,51 +212,20 @@ def test_the_weaker_check_withstands_some(name: str) -> None:  # its holes stand
 
 def refused(setup: str) -> str:
     """What a fresh process says that has first given up what a box needs."""
-    code = (
-        f"{setup}\nimport asyncio\nfrom blade_eval.environment import Attempt, Unmeasured\n"
-        "from blade_eval.verifiers.code_gen import environment\n"
-        f"row, response = {PRINTED!r}, {answer('print(42)')!r}\n"
-        "try: print('measured', asyncio.run(environment({}).verify(Attempt(row, response)))['reward'])\n"
-        "except Unmeasured as missing: print(missing.kind, missing.terminal, missing.reason)\n"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    return ran.stdout.strip()
+    code = SCRIPTS["is measured"].replace("ROW", repr(PRINTED)).replace("RESPONSE", repr(answer("print(42)")))
+    words = [sys.executable, "-c", f"{setup}\n{code}"]
+    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
 
 
-NO_NAMESPACES = """
-import ctypes, os, struct
-from blade_eval.sandbox import box as filter
-steps = filter._step
-program = (steps(0x20, 0) + steps(0x15, {unshare}, 0, 1) + steps(0x06, 0x00050001) + steps(0x06, 0x7fff0000))
-libc = ctypes.CDLL(None, use_errno=True)
-code = ctypes.create_string_buffer(program, len(program))
-whole = struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(code))
-assert libc.prctl(38, 1, 0, 0, 0) == 0
-assert libc.prctl(22, 2, ctypes.create_string_buffer(whole, len(whole)), 0, 0) == 0
-"""
-
-
-def test_without_namespaces_nothing_runs_and_no_reward_is_given() -> None:
-    """As in a container: the kernel refuses new namespaces."""
-    number = {"x86_64": 272, "aarch64": 97}[os.uname().machine]
-    said = refused(NO_NAMESPACES.format(unshare=number))
-    assert said.startswith("sandbox_unavailable True")
-    assert "namespace" in said
-
-
-def test_a_limit_that_is_only_promised_is_found_out() -> None:
-    """The kernel says yes to the limit of memory and sets none: only trying shows it."""
-    number = {"x86_64": 302, "aarch64": 261}[os.uname().machine]
-    lying = (
-        f" + steps(0x15, {number}, 0, 3) + steps(0x20, 24) + steps(0x15, 9, 0, 1) + steps(0x06, 0x00050000)"
-    )
-    said = refused(NO_NAMESPACES.replace(" + steps(0x15, {unshare}, 0, 1) + steps(0x06, 0x00050001)", lying))
-    assert said.startswith("sandbox_unavailable True memory limit")
-    assert ";" not in said
-
-
-def test_with_all_it_needs_the_same_process_gives_a_reward() -> None:
-    assert refused("") == "measured 1.0"
+def test_without_what_it_needs_nothing_runs_and_no_reward_is_given() -> None:
+    """As in a container: the kernel refuses new namespaces; or it says yes to the limit of memory and sets none: only trying shows it."""
+    unshare, prlimit = {"x86_64": (272, 302), "aarch64": (97, 261)}[os.uname().machine]
+    said = refused(SCRIPTS["no namespaces"].format(unshare=unshare))
+    assert (said.startswith("sandbox_unavailable True"), "namespace" in said) == (True, True)
+    lying = f" + steps(0x15, {prlimit}, 0, 3) + steps(0x20, 24) + steps(0x15, 9, 0, 1) + steps(0x06, 0x00050000)"
+    said = refused(SCRIPTS["no namespaces"].replace(" + steps(0x15, {unshare}, 0, 1) + steps(0x06, 0x00050001)", lying))
+    assert (said.startswith("sandbox_unavailable True memory limit"), ";" in said) == (True, False)
+    assert refused("") == "measured 1.0"  # with all it needs
 
 
 def test_a_user_without_rights_has_the_same_box() -> None:
@@ -315,11 +234,8 @@ def test_a_user_without_rights_has_the_same_box() -> None:
         interpreter = "/usr/bin/python3"
         if not os.path.exists(interpreter):
             pytest.skip("no interpreter that nobody may start")
-        version = subprocess.run(
-            [interpreter, "-c", "import sys; print(sys.version_info >= (3, 11))"], capture_output=True,
-            text=True,
-        )
-        if version.stdout.strip() != "True":
+        is_new = [interpreter, "-c", "import sys; print(sys.version_info >= (3, 11))"]
+        if subprocess.run(is_new, capture_output=True, text=True).stdout.strip() != "True":
             pytest.skip("the interpreter that nobody may start is too old")
         become = {"user": 65534, "group": 65534, "extra_groups": []}
     else:
@@ -339,14 +255,16 @@ def test_a_user_without_rights_has_the_same_box() -> None:
     assert "MISSING" not in ran.stdout
 
 
-def test_of_two_boxes_neither_counts_the_other() -> None:
+def test_of_boxes_at_once_none_counts_the_others_and_none_leaves_a_descriptor() -> None:
     """The number of processes is one box's own: many boxes of one user do not starve one another."""
-    code = "import os, time\nfor _ in range(15):\n    if os.fork() == 0: time.sleep(1); os._exit(0)\nprint(42)\ntime.sleep(0.5)"
 
-    async def four() -> list[Outcome]:
-        return await asyncio.gather(*(run(code, b"", SMALL) for _ in range(4)))
+    async def all_of(codes: list[str]) -> list[bytes]:
+        return [outcome.stdout for outcome in await asyncio.gather(*(run(code, b"", SMALL) for code in codes))]
 
-    assert [outcome.stdout for outcome in asyncio.run(four())] == [b"42\n"] * 4
+    assert asyncio.run(all_of([SCRIPTS["fifteen children"]] * 4)) == [b"42\n"] * 4
+    before = len(os.listdir("/proc/self/fd"))
+    assert asyncio.run(all_of([f"print({n})" for n in range(8)])) == [f"{n}\n".encode() for n in range(8)]
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_cancelling_ends_the_box_at_once() -> None:
@@ -381,16 +299,6 @@ def test_a_killed_run_leaves_no_box_behind() -> None:
             break
         waited.wait(0.05)
     assert not left(mark)
-
-
-def test_boxes_run_at_once_and_leave_no_descriptor() -> None:
-    async def many() -> list[Outcome]:
-        return await asyncio.gather(*(run(f"print({n})", b"", SMALL) for n in range(8)))
-
-    before = len(os.listdir("/proc/self/fd"))
-    outcomes = asyncio.run(many())
-    assert [outcome.stdout for outcome in outcomes] == [f"{n}\n".encode() for n in range(8)]
-    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_plan_that_cannot_be_carried_out_is_no_verdict() -> None:

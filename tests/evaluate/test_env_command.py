@@ -11,7 +11,7 @@ import yaml
 from tests.case_tables import tables
 from tests.conftest import Blade
 from tests.evaluate.file_server import Files, serving
-from tests.evaluate.gym_tree import write
+from tests.evaluate.rows import gym_tree
 
 CASES = tables(__file__)
 ADDITION = ("--benchmark", "addition")
@@ -25,7 +25,7 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
-    return write(tmp_path / "work")
+    return gym_tree(tmp_path / "work")
 
 
 def test_a_benchmark_alone_is_printed_and_what_is_unset_is_told(blade: Blade) -> None:

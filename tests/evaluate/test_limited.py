@@ -16,24 +16,23 @@ def call(function: str, *arguments: Any, seconds: int = 1) -> Any:
     return asyncio.run(limited.call(function, *arguments, seconds=seconds))
 
 
-def test_a_call_gives_what_the_function_gives_and_not_what_a_library_prints() -> None:
+def test_a_call_gives_what_the_function_gives_and_its_fault_is_not_the_answers() -> None:
     assert call("operator:add", [1], [2.5]) == [1, 2.5]
-    assert call("builtins:print", '{"result": 1}') is None
+    assert call("builtins:print", '{"result": 1}') is None  # what a library prints is none of it
     assert call("operator:mul", "é", 3) == "ééé"
-
-
-def test_a_fault_of_the_function_is_not_the_answers() -> None:
     for function, *arguments, fault in (("operator:truediv", 1, 0, "ZeroDivisionError"), ("no_such_module:f", "ModuleNotFoundError")):
         with pytest.raises(Unmeasured, match=f"verifier_error: {fault}"):
             call(str(function), *arguments)
 
 
-def test_time_and_memory_are_limited_and_the_next_call_is_answered() -> None:
-    with pytest.raises(limited.TooCostly, match="1 s of computing"):
-        call("operator:pow", 7, 10**9)
-    assert call("operator:add", 1, 1) == 2
-    with pytest.raises(limited.TooCostly, match="memory"):
-        call("operator:mul", "x", 3 << 30)
+@pytest.mark.parametrize(
+    ("error", "text", "arguments"),
+    [(limited.TooCostly, "1 s of computing", ("operator:pow", 7, 10**9)), (limited.TooCostly, "memory", ("operator:mul", "x", 3 << 30)),
+     (Unmeasured, "ended with status 3", ("os:_exit", 3))],
+)  # fmt: skip
+def test_time_and_memory_are_limited_and_the_next_call_is_answered(error: type[Exception], text: str, arguments: Any) -> None:
+    with pytest.raises(error, match=text):
+        call(*arguments)
     assert call("operator:add", 1, 1) == 2
 
 
@@ -41,12 +40,6 @@ def test_no_file_is_written(tmp_path: Any) -> None:
     with pytest.raises(Unmeasured):
         call("shutil:copyfile", __file__, str(tmp_path / "copy"))
     assert not (tmp_path / "copy").exists() or (tmp_path / "copy").stat().st_size == 0
-
-
-def test_a_worker_that_vanishes_measures_nothing() -> None:
-    with pytest.raises(Unmeasured, match="ended with status 3"):
-        call("os:_exit", 3)
-    assert call("operator:add", 1, 1) == 2
 
 
 def test_a_missing_library_names_its_extra() -> None:

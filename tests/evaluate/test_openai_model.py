@@ -52,35 +52,38 @@ def said(response: Any) -> str:
     return "".join(part.get("text", "") for item in items for part in item["content"])
 
 
+def called(number: int = 1) -> dict[str, Any]:
+    return {"type": "function_call", "call_id": str(number), "name": "weather", "arguments": "{}"}
+
+
+def thought(text: str) -> dict[str, Any]:
+    return {"type": "reasoning", "summary": [{"type": "summary_text", "text": text}]}
+
+
 def status_of(case: dict[str, Any]) -> Status:
     return Status(**{name: case[name] for name in ("code", "message", "error_code", "headers", "body") if name in case})
 
 
 def test_the_responses_api_is_asked_as_it_stands() -> None:
-    bare_call = {"type": "function_call", "call_id": "c", "name": "weather", "arguments": "{}"}
-    items = [{"role": "user", "content": "hello"}, {**bare_call, "id": None, "status": None}]
+    items = [{"role": "user", "content": "hello"}, {**called(), "id": None, "status": None}]
     params = {
-        "input": [*items, {"type": "function_call_output", "call_id": "c", "output": "sun"}], "tools": [WEATHER],
+        "input": [*items, {"type": "function_call_output", "call_id": "1", "output": "sun"}], "tools": [WEATHER],
         "temperature": 0.5, "top_p": None, "stream": True, "model": None,
         "metadata": {"extra_body": '{"seed": 3, "chat_template_kwargs": {"thinking": true}}', "run": "7"},
     }  # fmt: skip
+    silent = [{"role": "assistant", "content": None, "id": None}, {"role": "user", "content": "x"}]  # silence is a message
     with serving() as server:
         answer, ask = asked(server, params)
-    (sent,) = server.calls
+        asked(server, {"input": silent}, openai_base_url=server.url + "?api-version=7")
+    sent, other = server.calls
     assert (sent.path, sent.headers["Authorization"]) == ("/v1/responses", f"Bearer {KEY}")
     expected = {"model": "m", "seed": 3, "chat_template_kwargs": {"thinking": True}, "metadata": {"run": "7"}, "temperature": 0.5}
     assert expected.items() <= sent.body.items()
     assert not {"top_p", "stream"} & set(sent.body)
-    assert (sent.body["input"][1], "strict" in sent.body["tools"][0]) == (bare_call, False)
+    assert (sent.body["input"][1], "strict" in sent.body["tools"][0]) == (called(), False)
     assert (said(answer), answer["usage"]["input_tokens"] > 0, ask.calls, ask.retried) == ("hello", True, 1, 0)
-
-
-def test_what_the_address_asks_for_is_asked_and_silence_is_a_message() -> None:
-    items = [{"role": "assistant", "content": None, "id": None}, {"role": "user", "content": "x"}]
-    with serving() as server:
-        asked(server, {"input": items}, openai_base_url=server.url + "?api-version=7")
-    assert server.calls[0].path == "/v1/responses?api-version=7"
-    assert server.calls[0].body["input"] == [{"role": "assistant", "content": ""}, items[1]]
+    assert other.path == "/v1/responses?api-version=7"
+    assert other.body["input"] == [{"role": "assistant", "content": ""}, silent[1]]
     with pytest.raises(Unmeasured):
         request({"input": "x", "metadata": {"extra_body": "[1]"}}, "m")
     assert request({"input": "x", "metadata": {"extra_body": "{}"}}, "m") == {"input": "x", "model": "m"}
@@ -105,10 +108,7 @@ def test_only_a_missing_route_falls_back(case: dict[str, Any]) -> None:
 
 @BOTH
 def test_a_route_that_has_answered_is_not_missing(is_chat_only: bool) -> None:
-    def moody(body: Body) -> Any:
-        return Status(404, "Not Found") if server.counts["calls"] == 2 else "fine"
-
-    with serving(moody, is_chat_only=is_chat_only) as server:
+    with serving(lambda body: Status(404, "Not Found") if server.counts["calls"] == 2 else "fine", is_chat_only=is_chat_only) as server:
         answers, _ = asked(server, "one", "two", "three")
     assert list(map(said, answers)) == ["fine"] * 3
     assert [entry.is_chat for entry in server.calls] == [is_chat_only] * 4
@@ -116,11 +116,7 @@ def test_a_route_that_has_answered_is_not_missing(is_chat_only: bool) -> None:
 
 def test_a_refusal_before_the_first_answer_does_not_settle_the_form() -> None:
     """The route is there for whoever asks what it can answer; a chat that fails too proves nothing."""
-
-    def picky(body: Body) -> Any:
-        return Status(404, "Not Found") if server.counts["calls"] <= 2 else "fine"
-
-    with serving(picky) as server:
+    with serving(lambda body: Status(404, "Not Found") if server.counts["calls"] <= 2 else "fine") as server:
         (refused, answer), _ = asked(server, "one", "two")
     assert (refused.kind, said(answer)) == ("model_refused", "fine")
     assert [entry.is_chat for entry in server.calls] == [False, True, False]
@@ -130,8 +126,7 @@ def chat_steps(body: Body) -> Any:
     """Calls a tool, then says what the tool said."""
     outputs = [item for item in body["input"] if item.get("type") == "function_call_output"]
     if not outputs:
-        think = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "look it up"}]}
-        return Reply([think, *message("wait"), call("weather", {"city": "Rome"}, "c1")])
+        return Reply([thought("look it up"), *message("wait"), call("weather", {"city": "Rome"}, "c1")])
     return Reply(message(f"it is {outputs[-1]['output']}"), usage=(7, 5))
 
 
@@ -142,8 +137,8 @@ def test_a_tool_loop_is_the_same_in_both_forms(is_chat_only: bool) -> None:
         first, _ = asked(server, {"input": items, "tools": [WEATHER], "max_output_tokens": 9})
         items += [*first["output"], {"type": "function_call_output", "call_id": "c1", "output": "sunny"}]
         last, _ = asked(server, {"input": items, "tools": [WEATHER], "max_output_tokens": 9})
-    thought, _, tool_call = first["output"]
-    assert thought["summary"] == [{"type": "summary_text", "text": "look it up"}]
+    reasoning, _, tool_call = first["output"]
+    assert reasoning["summary"] == thought("look it up")["summary"]
     assert (tool_call["call_id"], json.loads(tool_call["arguments"])) == ("c1", {"city": "Rome"})
     assert (said(last), last["usage"]["input_tokens"], last["usage"]["output_tokens"]) == ("it is sunny", 7, 5)
     if is_chat_only:
@@ -165,11 +160,11 @@ def test_a_cut_answer_says_so_and_an_answer_is_judged_as_it_was_given(is_chat_on
         assert asked(server, "x")[0]["incomplete_details"] is None
 
 
-@pytest.mark.parametrize(("text", "thought", "rest"), CASES["thoughts"])
-def test_thoughts_at_the_start_of_a_chat_are_reasoning(text: str, thought: str, rest: str) -> None:
+@pytest.mark.parametrize(("text", "reasoning", "rest"), CASES["thoughts"])
+def test_thoughts_at_the_start_of_a_chat_are_reasoning(text: str, reasoning: str, rest: str) -> None:
     chat = model_server.chat_object({}, Reply(message(text)))
     answer = response_of(chat, {})
-    assert "".join(item["summary"][0]["text"] for item in answer["output"] if item["type"] == "reasoning") == thought
+    assert "".join(item["summary"][0]["text"] for item in answer["output"] if item["type"] == "reasoning") == reasoning
     assert [said(answer), said(response_of(chat, {}, splits_thoughts=False))] == [rest, text]
 
 
@@ -189,10 +184,17 @@ def test_what_a_chat_may_also_say() -> None:
             response_of(broken, {})
 
 
-def test_a_request_in_the_form_of_a_chat() -> None:
+def test_a_request_in_the_form_of_a_chat_and_the_thoughts_of_several_steps_in_one_message() -> None:
     assert chat_request(CASES["request"]) == CASES["chat"]
     params = {"input": "x", "tools": [WEATHER], "tool_choice": {"type": "function", "name": "weather"}}
     assert chat_request(params)["tool_choice"] == {"type": "function", "function": {"name": "weather"}}
+    question = {"role": "user", "content": "q"}
+    steps = [[thought(f"R{number}"), called(number)] for number in (1, 2)]
+    (_, together) = chat_request({"input": [question, *steps[0], *steps[1]]})["messages"]
+    assert (together["reasoning_content"], [entry["id"] for entry in together["tool_calls"]]) == ("R1\n\nR2", ["1", "2"])
+    between = {"type": "function_call_output", "call_id": "1", "output": "o"}
+    apart = chat_request({"input": [question, *steps[0], between, *steps[1]]})["messages"]
+    assert [turn.get("reasoning_content") for turn in apart] == [None, "R1", None, "R2"]
 
 
 @pytest.mark.parametrize("params", [*CASES["unsayable"], *CASES["bad_requests"]])
@@ -273,11 +275,11 @@ def test_what_the_server_asks_to_wait_is_waited_for_within_the_deadline_and_one_
         failure, _ = asked(server, "x", deadline=60)
     assert (failure.kind, server.counts["calls"]) == ("model_rate_limited", 1)  # an hour is more than what is left
     assert asked(server, "x", retries=1)[0].kind == "model_unreachable"
-    assert asked_wait({"retry-after": "1.5"}) == 1.5
-    assert asked_wait({"retry-after-ms": "250", "retry-after": "9"}) == 0.25
-    assert asked_wait({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}) == 0.0
-    assert [asked_wait({"retry-after": text}) for text in ("soon", "nan", "inf")] == [None] * 3
-    assert asked_wait({}) is None
+    for headers, seconds in (
+        ({"retry-after": "1.5"}, 1.5), ({"retry-after-ms": "250", "retry-after": "9"}, 0.25), ({}, None),
+        ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0), *(({"retry-after": text}, None) for text in ("soon", "nan", "inf")),
+    ):  # fmt: skip
+        assert asked_wait(headers) == seconds
 
 
 @pytest.mark.parametrize("case", CASES["refusals"], ids=lambda case: f"{case['code']} {case.get('message', '')}")
@@ -288,13 +290,12 @@ def test_a_refusal_is_not_asked_again(case: dict[str, Any]) -> None:
     assert (server.counts["calls"], failure.fields["_ng_failure_http_status"]) == (1, case["code"])
 
 
-LIMITS = ("max_tokens", "max_completion_tokens")
-
-
 @pytest.mark.parametrize("text", CASES["limits"])
 def test_a_limit_that_is_too_large_is_refused_and_never_dropped(text: str) -> None:
+    limits = ("max_tokens", "max_completion_tokens")
+
     def picky(body: Body) -> Any:
-        for name in LIMITS:
+        for name in limits:
             if name in body:
                 words = text.format(name=name, value=body[name])
                 return Status(422, body=words) if "detail" in words else Status(400, words)
@@ -303,17 +304,14 @@ def test_a_limit_that_is_too_large_is_refused_and_never_dropped(text: str) -> No
     with serving(picky, is_chat_only=True) as server:
         failure, _ = asked(server, {"input": "one", "max_output_tokens": 100})
     assert failure.kind == "model_refused"
-    names = [name for entry in server.calls for name in LIMITS if name in entry.body]
-    assert names == list(LIMITS[: 2 if "detail" in text else 1])
+    names = [name for entry in server.calls for name in limits if name in entry.body]
+    assert names == list(limits[: 2 if "detail" in text else 1])
 
 
 @pytest.mark.parametrize("code", ["rate_limit_exceeded", None])
 def test_a_rate_limit_that_speaks_of_billing_is_a_rate_limit(code: str | None) -> None:
-    def limited(body: Body) -> Any:
-        text = "Rate limit reached. Visit https://host/account/billing if you are out of credit."
-        return Status(429, text, code) if server.counts["calls"] == 1 else "fine"
-
-    with serving(limited) as server:
+    limit = Status(429, "Rate limit reached. Visit https://host/account/billing if you are out of credit.", code)
+    with serving(lambda body: limit if server.counts["calls"] == 1 else "fine") as server:
         answer, ask = asked(server, "x")
     assert (said(answer), ask.faults) == ("fine", {"model_rate_limited": 1})
 
@@ -339,34 +337,13 @@ def test_what_is_an_answer_of_the_responses_api(case: dict[str, Any]) -> None:
         assert (answer.kind, server.counts["calls"]) == ("model_garbage", 2)
 
 
-def thought(text: str) -> dict[str, Any]:
-    return {"type": "reasoning", "summary": [{"type": "summary_text", "text": text}]}
-
-
-def bare_call(number: int) -> dict[str, Any]:
-    return {"type": "function_call", "call_id": str(number), "name": "f", "arguments": "{}"}
-
-
-def test_the_thoughts_of_several_steps_stand_in_one_message() -> None:
-    question = {"role": "user", "content": "q"}
-    steps = [[thought(f"R{number}"), bare_call(number)] for number in (1, 2)]
-    (_, together) = chat_request({"input": [question, *steps[0], *steps[1]]})["messages"]
-    assert (together["reasoning_content"], [entry["id"] for entry in together["tool_calls"]]) == ("R1\n\nR2", ["1", "2"])
-    between = {"type": "function_call_output", "call_id": "1", "output": "o"}
-    apart = chat_request({"input": [question, *steps[0], between, *steps[1]]})["messages"]
-    assert [turn.get("reasoning_content") for turn in apart] == [None, "R1", None, "R2"]
-
-
 def test_the_limit_goes_under_the_name_that_the_server_knows_and_thoughts_not_to_one_that_refuses_them() -> None:
-    def renamed(body: Body) -> Any:
-        text = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
-        return Status(400, text) if "max_tokens" in body else "fine"
-
-    with serving(renamed, is_chat_only=True) as server:
+    renamed = Status(400, "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.")
+    with serving(lambda body: renamed if "max_tokens" in body else "fine", is_chat_only=True) as server:
         answer, ask = asked(server, {"input": "x", "max_output_tokens": 5})
     assert (said(answer), server.calls[-1].body["max_completion_tokens"], ask.retried) == ("fine", 5, 0)
     output = {"type": "function_call_output", "call_id": "1", "output": "y"}
-    params = {"input": [{"role": "user", "content": "x"}, thought("hm"), bare_call(1), output]}
+    params = {"input": [{"role": "user", "content": "x"}, thought("hm"), called(1), output]}
 
     def picky(body: Body) -> Any:
         has_thought = any("reasoning_content" in turn for turn in server.calls[-1].body["messages"])

@@ -81,12 +81,10 @@ class Tree:
         self.makes(COPIES)
 
     def makes(self, body: str, head: str = "") -> None:
-        """A script whose `prepare(**args)` has this body."""
-        self.script(f"{head}\ndef prepare(**args):\n" + textwrap.indent(body, "    "))
-
-    def script(self, text: str) -> None:
-        head = SCRIPTS["head"].replace("URL", self.url).replace("FOLDER", str(self.folder))
-        self.home.joinpath("prepare.py").write_text(head + text)
+        """A script whose `prepare(**args)` has this body; without one it has no such function."""
+        start = SCRIPTS["head"].replace("URL", self.url).replace("FOLDER", str(self.folder)) + head
+        define = "\ndef prepare(**args):\n" + textwrap.indent(body, "    ")
+        self.home.joinpath("prepare.py").write_text(start + define * bool(body))
 
     def pins(self, text: str) -> None:
         self.home.joinpath("manifest.yaml").write_text("pins:\n" + textwrap.indent(text, "  "))
@@ -115,7 +113,7 @@ def tree(tmp_path: Path, files: Files) -> Tree:
     return Tree(tmp_path, files.url + "/raw.jsonl")
 
 
-def test_rows_and_record_say_where_they_come_from(tree: Tree) -> None:
+def test_a_file_is_fetched_once_unless_forced_damaged_or_of_another_revision(tree: Tree, files: Files) -> None:
     result = tree.prepared(own_process=True)
     rows, record, _ = tree.state()
     assert result.rows == len(rows.splitlines()) == 400
@@ -123,10 +121,6 @@ def test_rows_and_record_say_where_they_come_from(tree: Tree) -> None:
     source = {"name": "raw.jsonl", "url": tree.url, "sha256": SUM, "size": len(BODY), "from": "fetched", "pinned": None}
     assert record["sources"] == [source]
     assert {"Preparing benchmark: sums", f"Benchmark data prepared at: {tree.output}"} <= set(tree.notes)
-
-
-def test_a_file_is_fetched_once_unless_forced_damaged_or_of_another_revision(tree: Tree, files: Files) -> None:
-    tree.prepared()
     assert tree.prepared().sources[0]["from"] == "cache"
     assert len(files.asked) == 1
     tree.prepared(again=True)
@@ -215,11 +209,8 @@ def test_a_killed_run_and_then_a_failing_one_lose_no_rows(tree: Tree, is_first: 
     assert tree.state()[2] == [ROWS, RECORD]
 
 
-STEPS = ["rows set aside", "preparing", "torn", "record back", "rows back"]
-
-
-@pytest.mark.parametrize("step", STEPS)
-def test_wherever_a_run_is_killed_the_rows_and_their_record_come_back(tree: Tree, step: str) -> None:
+@pytest.mark.parametrize("n_acts", range(1, 6))
+def test_wherever_a_run_is_killed_the_rows_and_their_record_come_back(tree: Tree, n_acts: int) -> None:
     tree.prepared()
     before, rows, record = tree.state(), tree.output, tree.output.parent / RECORD
     aside, whole = rows.with_name(f".{rows.name}.before"), record.read_text()
@@ -227,7 +218,7 @@ def test_wherever_a_run_is_killed_the_rows_and_their_record_come_back(tree: Tree
         lambda: rows.rename(aside), lambda: record.write_text(f'{{"state": "preparing", "before": {whole}}}'),
         lambda: rows.write_text('{"torn": 1}\n'), lambda: record.write_text(whole), lambda: aside.replace(rows),
     ]
-    for act in acts[: STEPS.index(step) + 1]:
+    for act in acts[:n_acts]:
         act()
     assert tree.prepared(keep=True).cached
     assert tree.state() == before
@@ -291,7 +282,7 @@ def test_a_download_that_breaks_off_is_whole_in_the_end(
         assert any(all(n == 0 or not ranges for n in drops[i : i + 4]) for i in range(len(drops) - 3))
 
 
-def test_going_on_asks_only_for_the_rest_unless_the_file_changed_meanwhile(tmp_path: Path, files: Files, quiet: None) -> None:
+def test_going_on_asks_only_for_the_rest_unless_the_file_changed_meanwhile(tree: Tree, tmp_path: Path, files: Files, quiet: None) -> None:
     files.drops, url = [1000, 2000], files.url + "/raw.jsonl"
     fetch.downloaded(url, tmp_path / "x.part", {}, lambda _: None)
     assert [wanted for _, wanted, _ in files.asked] == [None, "bytes=1000-", "bytes=3000-"]
@@ -300,12 +291,10 @@ def test_going_on_asks_only_for_the_rest_unless_the_file_changed_meanwhile(tmp_p
     beside.write_text(json.dumps({"url": url, "mark": '"another"'}))
     assert fetch.downloaded(url, part, {}, lambda _: None).read_bytes() == BODY
     assert not beside.exists()
-
-
-def test_a_download_killed_midway_goes_on_in_the_next_run(tree: Tree, files: Files) -> None:
-    # the connection drops after 3000 bytes, and the process dies before it can ask again
-    tree.makes(SCRIPTS["dies in its pause"] + COPIES)
+    # the connection drops after 3000 bytes, and the process dies before it can ask again: the next run goes on
+    files.asked.clear()
     files.drops = [3000]
+    tree.makes(SCRIPTS["dies in its pause"] + COPIES)
     assert "SIGKILL" in tree.refused(own_process=True).message
     assert not tree.output.exists()
     tree.makes(COPIES)
@@ -375,7 +364,7 @@ def test_of_several_benchmarks_all_that_is_missing_is_named(tmp_path: Path) -> N
     assert not trees[1].output.exists()
 
 
-def test_a_file_by_hand_stands_for_the_download_under_any_name(tree: Tree, files: Files, tmp_path: Path) -> None:
+def test_a_file_by_hand_stands_for_the_download_under_any_name_and_of_several_under_its_own(tree: Tree, files: Files, tmp_path: Path) -> None:
     mine, part = tmp_path / "mine.jsonl.gz", tmp_path / "part.jsonl"
     mine.write_bytes(gzip.compress(BODY))
     result = tree.prepared(given=mine, offline=True)
@@ -387,12 +376,9 @@ def test_a_file_by_hand_stands_for_the_download_under_any_name(tree: Tree, files
     assert (result.rows, result.complete, result.sources[0]["pinned"]) == (1, False, False)
     tree.pins("files: {raw.jsonl: {}, other.jsonl: {}}")
     assert "was not used" in tree.refused(UsageError, given=part).message
-
-
-def test_of_several_files_each_is_given_under_its_name(tree: Tree, tmp_path: Path) -> None:
+    (hand := tmp_path / "hand").mkdir()
     tree.makes(SCRIPTS["two files"], "SOURCES['answers.jsonl'] = SOURCES['raw.jsonl'] + '.answers'")
     tree.pins("files: {raw.jsonl: {}, answers.jsonl: {}}")
-    (hand := tmp_path / "hand").mkdir()
     (hand / "raw.jsonl").write_text('{"question": "?"}\n')
     assert "answers.jsonl" in tree.refused(NothingToRead, given=hand, offline=True).message
     (hand / "answers.jsonl").write_text('{"expected_answer": "!"}\n')
@@ -405,7 +391,7 @@ def test_a_script_that_fails_leaves_the_rows_of_before(tree: Tree, which: str) -
     body, text = CASES["failing"].get(which, ("", "no function prepare"))
     tree.output.parent.mkdir(parents=True)
     tree.output.write_text('{"before": true}\n')
-    tree.makes(body) if body else tree.script("x = 1")
+    tree.makes(body)
     error = tree.refused(own_process=which == "dies")
     assert (error.slug, text in error.message) == ("prepare-failed", True), error.message
     assert tree.output.read_text() == '{"before": true}\n'
@@ -455,8 +441,7 @@ def test_what_a_script_started_is_ended_with_it(tree: Tree, ends: bool, starts: 
 def test_a_script_does_not_outlive_who_ran_it(tree: Tree) -> None:
     tree.makes(LEAVES + SCRIPTS["ready with its id"] + WAITS)
     killed(tree)
-    assert is_gone(tree, "own")
-    assert is_gone(tree, "pid")
+    assert all(is_gone(tree, name) for name in ("own", "pid"))
 
 
 def is_gone(tree: Tree, name: str) -> bool:
@@ -501,22 +486,19 @@ def test_keys_stay_here_and_what_a_hub_needs_goes_along() -> None:
     assert set(passed) == {"PATH", "https_proxy", "HF_TOKEN", "LC_ALL", "PYTHONUNBUFFERED", "BLADE_PREPARE"}
 
 
-@pytest.mark.parametrize(("name", "text"), CASES["forms"])
-def test_every_form_of_a_raw_file_gives_the_same_records(tmp_path: Path, name: str, text: str) -> None:
-    plain, packed = tmp_path / name, tmp_path / (name + ".gz")
-    plain.write_bytes(text.encode())
-    packed.write_bytes(gzip.compress(text.encode()))
-    assert list(records(plain)) == list(records(packed)) == [{"x": "1"}, {"x": "ü"}]
-
-
-@pytest.mark.parametrize(("name", "text", "message"), CASES["unreadable"])
-def test_a_raw_file_that_is_something_else_says_so(
+@pytest.mark.parametrize(("name", "text", "message"), [*((*form, "") for form in CASES["forms"]), *CASES["unreadable"]])
+def test_every_form_of_a_raw_file_gives_the_same_records_and_what_is_something_else_says_so(
     tmp_path: Path, name: str, text: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    (tmp_path / name).write_text(text)
-    with pytest.raises(NotReadable, match=message):
-        list(records(tmp_path / name))
+    plain, packed = tmp_path / name, tmp_path / (name + ".gz")
+    plain.write_bytes(text.encode())
+    packed.write_bytes(gzip.compress(text.encode()))
+    if message:
+        with pytest.raises(NotReadable, match=message):
+            list(records(plain))
+    else:
+        assert list(records(plain)) == list(records(packed)) == [{"x": "1"}, {"x": "ü"}]
 
 
 def test_parquet_with_its_library_is_read_and_rows_that_cannot_be_made_leave_no_file(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`blade eval profile` on complete, partial and damaged runs: what is written, told and refused."""
+"""`blade eval profile` on complete, partial and damaged runs: what is written, told and refused; the incumbent's bytes on any."""
 
 from __future__ import annotations
 
@@ -12,23 +12,26 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import orjson
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from blade import stats
 from blade.errors import BladeError
-from blade_eval import profile
+from blade_eval import aggregate, profile
+from blade_eval.aggregate import shards
 from blade_eval.profile import scores as hooks
 from blade_eval.profile.row_table import encoded
 from tests.builders import DROP, make_input, make_row, make_rows
 from tests.case_tables import tables
 from tests.conftest import Blade
+from tests.evaluate import profile_reference as reference
+from tests.evaluate.rows import rows_of
 
 Row = dict[str, Any]
 CASES = tables(__file__)
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def rollouts(rewards: list[list[Any]], **changed: Any) -> list[Row]:
@@ -83,6 +86,14 @@ def test_the_command_writes_three_files_and_tells_the_scores(blade: Blade, tmp_p
     assert agent["pass@1"]["ci95"][0] < 0.5 < agent["pass@1"]["ci95"][1]
     assert [task["variance"] for task in agent["per_task"]] == [0.5, 0.0, 0.0]
     assert (agent["pass@1"]["n_tasks"], document["missing"]) == (3, [])
+    # abbreviations and overrides are those of the incumbent
+    run = whole(tmp_path)
+    run.rollouts.write_bytes(b"".join(run.rollouts.read_bytes().splitlines(keepends=True)[:-1]))
+    words = ["eval", "profile", "--input", run.inputs, "--rollout", run.rollouts]
+    said = blade(*words, "++allow_partial_rollouts=True")
+    assert said.code == 0, said.err
+    assert "Missing (task:repeat): 2:1" in said.out
+    assert [blade(*words, *more).code for more in ((), ("++allow_partial=True",))] == [2, 2]
 
 
 @pytest.mark.parametrize(("n", "shown"), [(8, [1, 2, 3, 4, 5, 6, 7, 8]), (9, [1, 2, 4, 8, 9]), (64, [1, 2, 4, 8, 16, 32, 64])])
@@ -106,17 +117,6 @@ def test_each_pass_at_k_is_the_formula_to_the_bit(rewards: list[list[float]]) ->
     assert len(score.passing) == n.max()
 
 
-def test_abbreviations_and_overrides_are_those_of_the_incumbent(blade: Blade, tmp_path: Path) -> None:
-    run = whole(tmp_path)
-    run.rollouts.write_bytes(b"".join(run.rollouts.read_bytes().splitlines(keepends=True)[:-1]))
-    words = ["eval", "profile", "--input", run.inputs, "--rollout", run.rollouts]
-    assert blade(*words).code == 2
-    said = blade(*words, "++allow_partial_rollouts=True")
-    assert said.code == 0, said.err
-    assert "Missing (task:repeat): 2:1" in said.out
-    assert blade(*words, "++allow_partial=True").code == 2
-
-
 def test_missing_rollouts_are_listed_and_profiled_only_on_request(tmp_path: Path) -> None:
     rows = rollouts([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
     run = Run(tmp_path, inputs_of(rows), list(rows[:3]))
@@ -130,6 +130,13 @@ def test_missing_rollouts_are_listed_and_profiled_only_on_request(tmp_path: Path
     assert [entry["missing_count"] for entry in found.repeat_entries()] == [0, 1]
     paths = Run(tmp_path, inputs_of(rows), []).profiled(allow_partial=True).write()
     assert [path.read_bytes() for path in paths] == [b"", b"[]", b"[]"]
+    # a torn tail is one, and a last line that only lacks its newline is whole
+    run = Run(tmp_path, inputs_of(PAIR), [PAIR[0], line(PAIR[1])[:-30]])
+    with pytest.raises(BladeError, match=r"0:1; 1 lines could not be read: line 2"):
+        run.profiled()
+    (notice,) = run.profiled(allow_partial=True).notices
+    assert "the file ends inside this line" in notice
+    assert Run(tmp_path, inputs_of(PAIR), [PAIR[0], line(PAIR[1])[:-1]]).profiled().notices == []
 
 
 @pytest.mark.parametrize(("odd", "told"), CASES["odd_lines"])
@@ -139,17 +146,6 @@ def test_lines_that_are_no_rows_are_told_and_skipped(odd: str, told: str, tmp_pa
     found = run.profiled()
     assert any(told in notice for notice in found.notices), found.notices
     assert found.n_came == 4
-
-
-def test_a_torn_tail_is_a_missing_rollout(tmp_path: Path) -> None:
-    run = Run(tmp_path, inputs_of(PAIR), [PAIR[0], line(PAIR[1])[:-30]])
-    with pytest.raises(BladeError, match=r"0:1; 1 lines could not be read: line 2"):
-        run.profiled()
-    (notice,) = run.profiled(allow_partial=True).notices
-    assert "the file ends inside this line" in notice
-    # a last line that only lacks its newline is whole
-    run = Run(tmp_path, inputs_of(PAIR), [PAIR[0], line(PAIR[1])[:-1]])
-    assert run.profiled().notices == []
 
 
 def test_not_a_number_is_read_as_null_and_told(tmp_path: Path) -> None:
@@ -197,26 +193,21 @@ def test_inputs_follow_the_one_agent_that_their_rollouts_name(tmp_path: Path) ->
     assert [one["missing_num_rollouts"] for one in done.task_entries()] == [1, 0]
 
 
-def test_copies_count_once_and_contradictions_name_both_lines(tmp_path: Path) -> None:
-    run = Run(tmp_path, inputs_of(PAIR), [*PAIR, PAIR[0]])
-    found = run.profiled()
+def test_copies_count_once_contradictions_name_both_lines_and_what_no_input_knows_is_refused(tmp_path: Path) -> None:
+    found = Run(tmp_path, inputs_of(PAIR), [*PAIR, PAIR[0]]).profiled()
     assert found.n_came == 2
     assert any("1 rollouts stand there again, word for word" in notice for notice in found.notices)
-    other = make_row(0, 0, 0.25)
-    run = Run(tmp_path, inputs_of(PAIR), [*PAIR, other])
+    run = Run(tmp_path, inputs_of(PAIR), [*PAIR, make_row(0, 0, 0.25)])
     with pytest.raises(BladeError, match=r"0:0 in line 1 of .* and in line 3 of"):
         run.profiled()
     assert run.profiled(duplicates="first").agents[0].values["mean/reward"] == 0.5
     assert run.profiled(duplicates="last").agents[0].values["mean/reward"] == 0.125
-
-
-def test_rollouts_without_inputs_and_damaged_inputs_are_refused_even_with_the_flag(tmp_path: Path) -> None:
-    run = Run(tmp_path, inputs_of(PAIR), [*PAIR, make_row(7, 3)])
-    with pytest.raises(BladeError, match=r"knows nothing: 7:3 \(line 3\)"):
-        run.profiled(allow_partial=True)
-    run = Run(tmp_path, [inputs_of(PAIR)[0], b"{oh\n"], list(PAIR))
-    with pytest.raises(BladeError, match="line 2: not JSON"):
-        run.profiled(allow_partial=True)
+    for inputs, results, what in (
+        (inputs_of(PAIR), [*PAIR, make_row(7, 3)], r"knows nothing: 7:3 \(line 3\)"),
+        ([inputs_of(PAIR)[0], b"{oh\n"], list(PAIR), "line 2: not JSON"),
+    ):
+        with pytest.raises(BladeError, match=what):
+            Run(tmp_path, inputs, results).profiled(allow_partial=True)
 
 
 @pytest.mark.parametrize("index", [DROP, "3", 1.5, True, None, 10**30])
@@ -307,14 +298,12 @@ def test_what_is_wrong_with_a_hook_is_explained(blade: Blade, code: str, told: s
     assert told in said.err
 
 
-HOOK = "def metrics(tasks):\n    return {'any_right': sum(any(r['reward'] for r in t) for t in tasks) / len(tasks)}\n"
-
-
 def test_a_hook_adds_metrics_of_its_own_and_that_of_the_page_runs(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text(HOOK)
+    code = "def metrics(tasks):\n    return {'any_right': sum(any(r['reward'] for r in t) for t in tasks) / len(tasks)}\n"
+    (tmp_path / "mine.py").write_text(code)
     (agent,) = whole(tmp_path).profiled(hook=hooks.loaded(tmp_path / "mine.py")).agent_entries()
     assert agent["any_right"] == pytest.approx(2 / 3)
-    page = (ROOT / "docs" / "profile.md").read_text(encoding="utf-8")
+    page = (Path(__file__).resolve().parents[2] / "docs" / "profile.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (tmp_path / "mine.py").write_text(code)
     found = whole(tmp_path).profiled(hook=hooks.loaded(tmp_path / "mine.py"))
@@ -326,3 +315,83 @@ def test_a_hook_adds_metrics_of_its_own_and_that_of_the_page_runs(tmp_path: Path
     whole(tmp_path).profiled(hook=hooks.loaded(tmp_path / "mine.py")).write()
     (agent,) = json.loads((tmp_path / "r_agent_metrics.json").read_bytes())
     assert (agent["even"], agent.keys() & set("abcd")) == (1e300, set())  # what is undefined is absent
+
+
+rewards = st.sampled_from([0.0, -0.0, 1.0, 0.1, 0.2, 0.7, 1 / 3, -1.0, 0.30000000000000004])
+wild = st.one_of(
+    st.floats(-1e6, 1e6, allow_nan=False).filter(lambda x: x != 0 and abs(x) > 1e-6),
+    st.floats(1e-9, 1e100) | st.floats(-1e100, -1e-9),
+    st.sampled_from([0.0, -0.0]),
+)
+columns = st.dictionaries(
+    st.sampled_from(["score", "is_right", "wer", "turns", "a note", "_hidden"]),
+    st.one_of(wild, st.integers(-(2**40), 2**40), st.booleans(), st.none(), st.just("text"), st.just([1, 2])),
+    max_size=4,
+)
+usages = st.one_of(
+    st.none(),
+    st.fixed_dictionaries({"input_tokens": st.integers(0, 9999), "output_tokens": st.integers(0, 9999)}),
+    st.fixed_dictionaries({"cost": wild, "input_tokens": st.integers(0, 99), "details": st.just({"cached": 3})}),
+)
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> tuple[list[Row], list[Row]]:
+    """Inputs and rollouts of a complete run: sparse tasks, uneven repeats, agents that may share tasks."""
+    tasks = draw(st.lists(st.integers(0, 900), min_size=1, max_size=6, unique=True))
+    names = draw(st.sampled_from([["desk"], ["desk"], ["zeta", "alpha"]]))
+    shares = draw(st.booleans())
+    can_mask = draw(st.booleans())
+    inputs, results = [], []
+    for at, task in enumerate(sorted(tasks)):
+        for agent in names if shares else [names[at % len(names)]]:
+            for repeat in range(draw(st.integers(1, 11))):
+                key = {"_ng_task_index": task, "_ng_rollout_index": repeat}
+                ref = {"agent_ref": {"type": "responses_api_agents", "name": agent}}
+                asked = {"responses_create_params": {"input": f"frage {task} ✓"}, "weight": 1.50, **ref}
+                inputs.append({**asked, **key})
+                has_reward = draw(st.sampled_from([{"reward": draw(rewards)}] * 8 + [{"reward": None}, {}]))
+                masked = {"mask_sample": draw(st.booleans())} if can_mask else {}
+                response = draw(st.sampled_from([{"response": {"id": "r", "usage": draw(usages)}}] * 5 + [{}]))
+                results.append({**response, **has_reward, **draw(columns), **masked, **key, **ref})
+    return inputs, draw(st.permutations(results))
+
+
+SPARSE: list[Row] = [{"_ng_task_index": 0, "_ng_rollout_index": n, "agent_ref": {"name": "desk"}} for n in range(2)]
+
+
+@example((SPARSE, [SPARSE[0] | {"reward": 1.0}, SPARSE[1] | {"score": 2.0}]))  # no column that all rows have
+@settings(max_examples=8)
+@given(runs())
+def test_profile_and_aggregate_files_have_the_bytes_of_the_rules(run: tuple[list[Row], list[Row]]) -> None:
+    expected = reference.aggregate(run[1])
+    assert aggregate.content(aggregate.aggregate_metrics(run[1])) == expected
+    with tempfile.TemporaryDirectory() as name:
+        stored = Run(Path(name), *run)
+        stored.profiled().write()
+        shards.merged([str(stored.rollouts)], Path(name) / "whole.jsonl")
+        for ending, content in {**reference.files(*run), "_aggregate_metrics.json": expected}.items():
+            stem = "whole" if ending == "_aggregate_metrics.json" else "r"
+            assert (Path(name) / f"{stem}{ending}").read_bytes() == content, ending
+
+
+numbers = st.floats(allow_nan=False, allow_infinity=False) | st.floats(1e14, 1e18) | st.integers(0, 2**63)
+# Texts that look like numbers, and those that end where they do not seem to.
+texts = st.text() | st.lists(st.sampled_from(["1e16", '"', "\\", ":", "2e5,", "e"]), max_size=6).map("".join)
+
+
+@settings(max_examples=100)
+@given(st.dictionaries(texts, st.one_of(numbers, texts, st.lists(numbers, max_size=3))))
+def test_every_number_is_spelled_as_the_incumbent_spells_it(value: Row) -> None:
+    assert encoded(value) == orjson.dumps(value)
+
+
+def test_golden(tmp_path: Path) -> None:
+    """Two agents, shuffled and unequal repeats, a task of one row, gaps, a field that both row and usage have, a mask, a missing row."""
+    golden = Path(__file__).parent / "golden"
+    run = Run(tmp_path, *(rows_of(golden / f"run_{name}.jsonl") for name in ("inputs", "rollouts")))
+    run.profiled(allow_partial=True).write()
+    shards.merged([str(run.rollouts)], tmp_path / "whole.jsonl")
+    for stem, ending in (*(("r", name) for name in ("reward_profiling.jsonl", "agent_metrics.json", "repeat_level_metrics.json")),
+                         ("whole", "aggregate_metrics.json")):  # fmt: skip
+        assert (tmp_path / f"{stem}_{ending}").read_bytes() == (golden / f"profile_{ending}").read_bytes(), ending

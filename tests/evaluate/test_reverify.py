@@ -96,19 +96,16 @@ def test_what_changed_is_told_and_nothing_stored_is_touched(run: Run) -> None:
     second = run.again(rollouts=run.output, output=run.folder / "third.jsonl")
     assert (second.changes.ways, second.changes.fields) == ({"same": 8}, {})
     assert (run.folder / "third.jsonl").read_bytes() == run.output.read_bytes()
-
-
-def test_what_is_there_is_replaced_only_when_asked(run: Run) -> None:
-    run.again(limit=3)
-    whole = run.output.read_bytes()
+    # what is there is replaced only when asked
+    run.again(limit=3, overwrite=True)
+    part = run.output.read_bytes()
     run.refused("output-exists")
     done = run.again(resume=True)
-    assert (done.n_before, done.n_judged, run.output.read_bytes().startswith(whole)) == (3, 5, True)
+    assert (done.n_before, done.n_judged, run.output.read_bytes().startswith(part)) == (3, 5, True)
     resumed = run.output.read_bytes()
     run.again(overwrite=True)
     assert run.output.read_bytes() == resumed
-    # a torn line is judged again, not kept and not lost
-    run.output.write_bytes(resumed[:-20])
+    run.output.write_bytes(resumed[:-20])  # a torn line is judged again, not kept and not lost
     assert run.again(resume=True).n_judged == 1
     assert run.output.read_bytes() == resumed
 
@@ -120,16 +117,6 @@ def test_the_stored_files_are_never_the_output(run: Run, name: str, flag: str) -
     before = run.stored()
     run.refused("output-is-input", output=run.folder / name, **{flag: True})
     assert run.stored() == before
-
-
-@pytest.mark.parametrize(
-    ("line", "slug"), [("{", "unreadable-line"), ("[1]", "unreadable-line"), ('{"reward": 1}', "rows-without-indices")]
-)
-def test_a_row_that_cannot_be_placed_is_told_with_its_line(run: Run, line: str, slug: str) -> None:
-    with run.rollouts.open("a", encoding="utf-8") as file:
-        file.write(f"\n{line}\n")
-    assert "line 10" in run.refused(slug).message
-    assert not run.output.exists()
 
 
 def test_a_torn_end_and_not_a_number_are_told(run: Run) -> None:
@@ -147,6 +134,14 @@ def test_a_torn_end_and_not_a_number_are_told(run: Run) -> None:
     assert (done.n_judged, any("line 8 holds NaN" in notice for notice in done.notices)) == (8, True)
     run.inputs.write_bytes(run.inputs.read_bytes()[:-9])
     assert "line 8" in run.refused("unreadable-line", overwrite=True).message
+    # so is a row that cannot be placed
+    run = Run(run.folder)
+    new = run.folder / "new.jsonl"
+    stored = run.rollouts.read_bytes()
+    for text, slug in (("{", "unreadable-line"), ("[1]", "unreadable-line"), ('{"reward": 1}', "rows-without-indices")):
+        run.rollouts.write_bytes(stored + f"\n{text}\n".encode())
+        assert "line 10" in run.refused(slug, output=new).message
+        assert not new.exists()
 
 
 def test_agents_that_share_tasks_are_told_apart(run: Run) -> None:
@@ -298,9 +293,6 @@ def test_every_rollout_goes_one_way_and_back_again(moves: list[tuple[float | Non
     for way, reverse in (("passed to failed", "failed to passed"), ("lower", "higher"), ("same", "same")):
         assert there.ways[way] == back.ways[reverse]
     assert len(there.rows) == len(moves) - there.ways["same"]
-
-
-def test_equal_as_json() -> None:
     assert all(same(*pair) for pair in ((1, 1.0), (None, float("nan")), ({"a": [1, 2]}, {"a": (1, 2)})))
     assert not any(same(*pair) for pair in ((True, 1), ({"a": 1}, {"a": 1, "b": None})))
 
@@ -310,7 +302,7 @@ def command(run: Run, *more: str) -> Result:
     return CliRunner().invoke(reverify, [*words, *more])
 
 
-def test_the_command_tells_people_and_programs_the_same(run: Run) -> None:
+def test_the_command_tells_people_and_programs_the_same_and_that_no_judge_is_chosen(run: Run) -> None:
     result = command(run)
     assert result.exit_code == 0, result.output
     assert "failed to passed          1" in result.output
@@ -318,6 +310,12 @@ def test_the_command_tells_people_and_programs_the_same(run: Run) -> None:
     document = json.loads(command(run, "--overwrite", "--json").stdout)
     assert (document["judged"], document["verdicts"]["ways"]["failed to passed"]) == (8, 1)
     assert [change["_ng_task_index"] for change in document["verdicts"]["changes"]] == [1, 2]
+    assert "no model judges" not in result.stderr
+    judge = "      judge_model_server: {type: responses_api_models, name: policy_model}\n"
+    (run.folder / "c.yaml").write_text(CONFIG.replace("      domain: other\n", "      domain: other\n" + judge), encoding="utf-8")
+    result = command(run, "--overwrite")
+    assert result.exit_code == 0, result.output
+    assert "no model judges for words" in result.stderr
 
 
 def test_the_command_says_what_it_lacks(run: Run) -> None:
@@ -335,16 +333,6 @@ def test_the_command_says_what_it_lacks(run: Run) -> None:
         error = command(run, "--overwrite").exception
         assert isinstance(error, NothingToRead)
         assert error.message == f"there is no file {path}"
-
-
-def test_a_judge_that_is_not_chosen_is_told(run: Run) -> None:
-    judge = "      judge_model_server: {type: responses_api_models, name: policy_model}\n"
-    text = CONFIG.replace("      domain: other\n", "      domain: other\n" + judge)
-    (run.folder / "c.yaml").write_text(text, encoding="utf-8")
-    result = command(run)
-    assert result.exit_code == 0, result.output
-    assert "no model judges for words" in result.stderr
-    assert "no model judges" not in command(Run(run.folder), "--overwrite").stderr
 
 
 @pytest.mark.parametrize(("identity", "is_told"), tables(__file__)["judges"])

@@ -66,24 +66,24 @@ def test_calls_of_one_turn_are_answered_in_order_and_shown_to_the_model() -> Non
     assert requests[1]["input"][0] == {"role": "user", "content": "q"}
 
 
-def test_the_row_begins_with_request_response_reward_and_ends_with_the_verifiers_fields() -> None:
+def test_the_row_begins_with_request_response_reward_ends_with_the_verifiers_fields_and_sums_tokens_in_depth() -> None:
     row = {"expected": 3, "agent_ref": {"name": "a"}, "skills_ref": {}, "_ng_task_index": 7, "verdict": "old"}
-    result, _ = rolled({"output": [make_message("3")]}, row=row)
+    usage = {"input_tokens": 1, "input_tokens_details": {"cached_tokens": 4}, "total_tokens": 3}
+    turns = [{"output": [call('{"n": 1}')], "usage": count} for count in (usage, None)]
+    result, _ = rolled(*turns, {"output": [make_message("3")], "usage": usage}, row=row)
     assert list(result) == ["responses_create_params", "response", "reward", "expected", "verdict", "total"]
     assert (type(result["reward"]), result["reward"], result["verdict"]) == (float, 1.0, "ok")
+    assert result["response"]["usage"] == {"input_tokens": 2, "input_tokens_details": {"cached_tokens": 8}, "total_tokens": 6}
 
 
-@pytest.mark.parametrize(
-    ("wrong", "error"),
-    [
+def test_what_is_wrong_with_a_call_is_told_to_the_model() -> None:
+    for wrong, error in (
         (call('{"n": 1'), "not JSON"), (call("[1]"), "must be a JSON object"),
         (call("{}", name="subtract"), "there is no tool 'subtract'"), (call("[" * 100_000), "not JSON"),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_with_a_call_is_told_to_the_model(wrong: Row, error: str) -> None:
-    result, requests = rolled({"output": [wrong, call('{"n": 5}', call_id="ok")]}, {"output": [make_message("5")]})
-    answer, fine = outputs(result)
-    assert (error in json.loads(answer)["error"], fine, len(requests)) == (True, "sum 5", 2)
+    ):  # fmt: skip
+        result, requests = rolled({"output": [wrong, call('{"n": 5}', call_id="ok")]}, {"output": [make_message("5")]})
+        answer, fine = outputs(result)
+        assert (error in json.loads(answer)["error"], fine, len(requests)) == (True, "sum 5", 2)
 
 
 @pytest.mark.parametrize(("turn", "n_requests", "answers"), CASES["last_turns"])
@@ -91,13 +91,6 @@ def test_a_loop_ends_at_max_steps_or_with_a_turn_that_calls_nothing_whole(turn: 
     result, requests = rolled(turn, max_steps=3)
     assert (len(requests), outputs(result)) == (n_requests, answers)
     assert result["response"].get("incomplete_details") == turn.get("incomplete_details")
-
-
-def test_tokens_are_summed_over_turns_in_depth() -> None:
-    usage = {"input_tokens": 1, "input_tokens_details": {"cached_tokens": 4}, "total_tokens": 3}
-    turns = [{"output": [call('{"n": 1}')], "usage": count} for count in (usage, None)]
-    result, _ = rolled(*turns, {"output": [make_message("x")], "usage": usage})
-    assert result["response"]["usage"] == {"input_tokens": 2, "input_tokens_details": {"cached_tokens": 8}, "total_tokens": 6}
 
 
 def test_a_verifier_that_cannot_judge_hands_on_what_was_said_and_no_reward_is_no_measurement() -> None:

@@ -97,15 +97,12 @@ def run(tmp_path: Path) -> Run:
     return Run(tmp_path)
 
 
-def test_every_row_comes_out_once_with_the_frameworks_keys_last(run: Run) -> None:
+def test_every_row_comes_out_once_and_one_that_cannot_be_encoded_costs_no_other_its_line(run: Run) -> None:
     summary = run(materialised(20, 3), answered)
     assert (summary.expected, summary.scored, summary.failed, summary.unfinished) == (60, 60, 0, 0)
     assert sorted(map(key, run.rollouts)) == sorted(map(key, materialised(20, 3)))
-    assert list(run.rollouts[0]) == ["response", "reward", "_ng_task_index", "_ng_rollout_index", "agent_ref"]
+    assert list(run.rollouts[0]) == ["response", "reward", "_ng_task_index", "_ng_rollout_index", "agent_ref"]  # the framework's last
     assert run.failed == []
-
-
-def test_a_row_that_cannot_be_encoded_costs_no_other_its_line(run: Run) -> None:
     deep: Row = {}
     for _ in range(200_000):
         deep = {"a": deep}
@@ -113,7 +110,7 @@ def test_a_row_that_cannot_be_encoded_costs_no_other_its_line(run: Run) -> None:
     async def bottomless(row: Row) -> Row:
         return result(row) | ({"deep": deep} if key(row)[0] == 3 else {})
 
-    summary = run(materialised(8), bottomless)
+    summary = run(materialised(8), bottomless, force=True)
     assert (summary.scored, summary.failed) == (7, 1)
     assert {row["_ng_failure_type"] for row in run.failed} == {"RecursionError"}
     line = json_lines.line({"a": float("nan"), "b": "\ud83d", "c": 10**30, 5: {1.5: float("inf")}})
@@ -170,17 +167,13 @@ def test_an_endpoint_that_is_dead_stops_the_run_and_uses_up_no_attempts(run: Run
     assert run(materialised(500), answered, resume=True).scored == 500
 
 
-def test_a_judge_that_is_dead_stops_the_run_but_what_it_should_judge_is_kept(run: Run) -> None:
+def test_a_dead_judge_stops_the_run_but_its_rows_are_kept_and_an_endpoint_that_fails_now_and_then_does_not(run: Run) -> None:
     async def unjudged(row: Row) -> Row:
-        fields = {"_ng_failure_type": JUDGE_UNREACHED, "response": {"output": []}}
-        raise Unmeasured("judge_failed", "refused", fields=fields)
+        raise Unmeasured("judge_failed", "refused", fields={"_ng_failure_type": JUDGE_UNREACHED, "response": {"output": []}})
 
     assert "judge" in run.refused("endpoint-dead", materialised(500), unjudged).message
     assert 10 <= len(run.failed) < 40
     assert all("response" in row for row in run.failed)
-
-
-def test_an_endpoint_that_fails_now_and_then_does_not_stop_it(run: Run) -> None:
     tries: Counter[Any] = Counter()
 
     async def shaky(row: Row) -> Row:
@@ -188,7 +181,7 @@ def test_an_endpoint_that_fails_now_and_then_does_not_stop_it(run: Run) -> None:
         is_reset = tries[key(row)] == 1 and key(row)[0] % 2
         return await (unreachable() if is_reset else answered)(row)
 
-    summary = run(materialised(200), shaky)
+    summary = run(materialised(200), shaky, force=True)
     assert (summary.scored, summary.failure_lines, len(run.failed)) == (200, 100, 100)
 
 
@@ -205,15 +198,13 @@ def refusing(status: int, **more: str) -> Callable[[Row], Awaitable[Row]]:
     return refuses
 
 
-@pytest.mark.parametrize("status", [400, 413, 422])
-@pytest.mark.parametrize("more", [{}, {"_ng_failure_type": JUDGE_UNREACHED}])
-def test_rows_that_are_refused_one_by_one_do_not_stop_the_others(run: Run, status: int, more: dict[str, str]) -> None:
-    summary = run(materialised(60), refusing(status, **more))
-    assert (summary.scored, summary.failed, summary.unfinished, len(run.failed)) == (20, 40, 0, 120)
-
-
-@pytest.mark.parametrize("status", [401, 402, 403, 404, 429, 500, 503])
-def test_a_server_that_refuses_whoever_asks_stops_the_run(run: Run, status: int) -> None:
+@pytest.mark.parametrize("status", [400, 413, 422, 401, 402, 403, 404, 429, 500, 503])
+def test_rows_that_are_refused_one_by_one_do_not_stop_the_others_but_a_server_that_refuses_whoever_asks_does(run: Run, status: int) -> None:
+    if status in (400, 413, 422):
+        for more in ({}, {"_ng_failure_type": JUDGE_UNREACHED}):
+            summary = run(materialised(60), refusing(status, **more), force=True)
+            assert (summary.scored, summary.failed, summary.unfinished, len(run.failed)) == (20, 40, 0, 120)
+        return
     message = run.refused("endpoint-dead", materialised(60), refusing(status)).message
     assert f"it answered {status}" in message
     assert ("stopped at 0 of 60" in message, run.failed) == (True, [])
@@ -239,7 +230,7 @@ def test_what_is_under_way_finishes_before_an_endpoint_is_called_dead(run: Run, 
         assert (calls.total() < 30, run.failed) == (True, [])
 
 
-def test_asked_to_stop_it_finishes_what_is_under_way_and_can_go_on(run: Run) -> None:
+def test_asked_to_stop_it_finishes_what_is_under_way_and_asked_twice_it_stops_at_once(run: Run) -> None:
     stop, begun = Stop(), Counter[str]()
 
     async def slow(row: Row) -> Row:
@@ -250,21 +241,10 @@ def test_asked_to_stop_it_finishes_what_is_under_way_and_can_go_on(run: Run) -> 
         return result(row)
 
     summary = run(materialised(100), slow, stop=stop)
-    assert summary.is_interrupted
-    assert summary.scored == begun["rows"] == len(run.rollouts)
-    assert 20 <= summary.scored < 40
-    assert summary.unfinished == 100 - summary.scored
+    assert (summary.is_interrupted, summary.unfinished) == (True, 100 - summary.scored)
+    assert 20 <= summary.scored == begun["rows"] == len(run.rollouts) < 40
     assert run(materialised(100), answered, resume=True).scored == 100
     assert run.tasks == list(range(100))
-
-
-def test_asked_twice_it_stops_at_once_and_what_is_wrong_with_the_run_itself_ends_it(run: Run) -> None:
-    async def misses(row: Row) -> Row:
-        if key(row)[0] == 3:
-            raise UsageError("no library", "install it", "the-reason")
-        return await answered(row)
-
-    run.refused("the-reason", materialised(100), misses)
     stop = Stop()
 
     async def endless(row: Row) -> Row:
@@ -275,6 +255,13 @@ def test_asked_twice_it_stops_at_once_and_what_is_wrong_with_the_run_itself_ends
 
     summary = run(materialised(100), endless, stop=stop, force=True)
     assert (summary.is_interrupted, summary.scored) == (True, 0)
+
+    async def misses(row: Row) -> Row:
+        if key(row)[0] == 3:
+            raise UsageError("no library", "install it", "the-reason")
+        return await answered(row)
+
+    run.refused("the-reason", materialised(100), misses, force=True)  # what is wrong with the run itself ends it
 
 
 def test_no_more_is_under_way_or_in_memory_than_was_allowed(run: Run) -> None:
@@ -423,10 +410,7 @@ def test_the_line_says_done_pass_rate_cost_errors_and_retries() -> None:
     silent.add(None, {"input_tokens": 0, "output_tokens": 0})  # zeros mean that nobody counted
     assert (counted.tokens_in, counted.tokens_out, silent.scored, silent.passed) == (5, 7, 2, 1)
     assert [counted.cost(None), counted.cost(Prices(1e6, 0)), silent.cost(Prices(1, 1))] == [None, 5.0, None]
-
-
-def test_plain_lines_are_sparse_and_come_even_if_no_rollout_ends() -> None:
-    progress = Progress(expected=1000, out=io.StringIO())
+    progress = Progress(expected=1000, out=io.StringIO())  # plain lines are sparse and come even if no rollout ends
     progress.waited()
     assert progress.out.getvalue() == ""
     progress._drawn -= 3600
@@ -467,18 +451,7 @@ def test_what_ended_a_run_is_told_rather_than_that_it_cannot_be_written_down(tmp
     run_files.Kept(places).close()  # the lock is free
 
 
-def test_differences_are_named_in_depth() -> None:
-    before = {"flags": {"--limit": None, "p": {"temperature": 0.5}}, "dataset": [{"sha256": "a"}]}
-    after = {"flags": {"--limit": 3, "p": {}}, "dataset": [{"sha256": "a"}, {"sha256": "b"}]}
-    assert run_files.differences(before, before) == []
-    assert run_files.differences(before, after) == [
-        "flags.--limit: was not given, now 3",
-        "flags.p.temperature: was 0.5, now not given",
-        "dataset.2.sha256: was not given, now b",
-    ]
-
-
-def test_a_manifest_is_replaced_as_a_whole_and_one_that_is_broken_is_none(tmp_path: Path) -> None:
+def test_a_manifest_is_replaced_as_a_whole_one_that_is_broken_is_none_and_differences_are_named_in_depth(tmp_path: Path) -> None:
     for output, stem in (("r.jsonl", "r"), ("roll.v1.jsonl", "roll.v1"), ("plain", "plain")):  # names derive from the output
         places = run_files.beside(tmp_path / output)
         assert [places.failures, places.manifest] == [tmp_path / f"{stem}{end}" for end in ("_failures.jsonl", "_manifest.json")]
@@ -488,3 +461,11 @@ def test_a_manifest_is_replaced_as_a_whole_and_one_that_is_broken_is_none(tmp_pa
     assert [entry.name for entry in tmp_path.iterdir()] == ["r_manifest.json"]
     path.write_text("{")
     assert [run_files.read_manifest(path), run_files.read_manifest(tmp_path / "none")] == [None, None]
+    before = {"flags": {"--limit": None, "p": {"temperature": 0.5}}, "dataset": [{"sha256": "a"}]}
+    after = {"flags": {"--limit": 3, "p": {}}, "dataset": [{"sha256": "a"}, {"sha256": "b"}]}
+    assert run_files.differences(before, before) == []
+    assert run_files.differences(before, after) == [
+        "flags.--limit: was not given, now 3",
+        "flags.p.temperature: was 0.5, now not given",
+        "dataset.2.sha256: was not given, now b",
+    ]

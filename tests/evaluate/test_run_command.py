@@ -143,11 +143,9 @@ def test_a_row_that_is_refused_is_a_failure_and_no_zero(run: Command) -> None:
     assert (len(failures), any("reward" in failure for failure in failures)) == (3, False)
     fields = ("_ng_failure_class", "_ng_failure_http_status", "_ng_failure_stage")
     assert {tuple(failure[name] for name in fields) for failure in failures} == {("model_refused", 400, "model")}
-
-
-def test_a_run_without_one_score_ends_with_4_and_keeps_its_files(run: Command) -> None:
+    # and a run without one score ends with 4 and keeps its files
     with serving(lambda body: Status(400, "no such parameter"), keeps=False) as model:
-        done = run(model.url, "--json", code=errors.EXIT_UNREADABLE)
+        done = run(model.url, "--json", "--force", code=errors.EXIT_UNREADABLE)
         again = run(model.url, "--resume", code=errors.EXIT_UNREADABLE)
     summary, error = json.loads(done.out), json.loads(done.err.splitlines()[-1])
     assert (summary["scored"], summary["failed"], summary["failure_lines"]) == (0, 3, 9)
@@ -195,15 +193,12 @@ def test_ctrl_c_finishes_what_is_under_way_and_says_how_to_go_on(run: Command) -
     assert sorted(row["_ng_task_index"] for row in run.rows()) == list(range(40))
 
 
-MISTYPED = "mcqa_simple_agent.responses_api_agents.simple_agent.max_step=3"
-
-
-@pytest.mark.parametrize("text", ["num_repeat=2", MISTYPED])
+@pytest.mark.parametrize("text", ["num_repeat=2", "mcqa_simple_agent.responses_api_agents.simple_agent.max_step=3"])
 def test_an_override_of_a_key_that_is_not_there_runs_nothing(run: Command, server: Server, text: str) -> None:
     assert f"{text.split('=')[0]} is not in the config" in run(server.url, text, code=2).err
     assert not run.out.exists()
     notices = run(server.url, f"+{text}").err
-    assert ("nothing reads num_repeat; did you mean num_repeats?" in notices) is (text != MISTYPED)
+    assert ("nothing reads num_repeat; did you mean num_repeats?" in notices) is (text == "num_repeat=2")
 
 
 def test_overrides_within_a_parameter_and_skills_reach_the_row(run: Command, server: Server) -> None:
@@ -255,13 +250,11 @@ def test_rows_prepared_in_part_are_told_and_those_of_a_killed_preparation_refuse
     work.write_record(rows, {"state": "preparing"})
     refused = run(server.url, "--force", code=errors.EXIT_UNREADABLE)
     assert "run `blade eval prepare` again" in refused.err
-
-
-def test_the_manifest_names_the_dataset(run: Command, blade: Blade, server: Server) -> None:
+    # without them the manifest names the dataset of the configuration
     words = ["eval", "run", "--resources-server", "mcqa", "-q", "-m", "x", "--model-url", server.url]
     key = "mcqa_simple_agent.responses_api_agents.simple_agent.datasets.0.name"
     for more, name in (((QUICK,), "mcqa example"), ((f"{key}=quiz",), "quiz")):
-        result = blade(*words, "-o", "n.jsonl", "--force", *more)
+        result = run._blade(*words, "-o", "n.jsonl", "--force", *more)
         assert result.code == 0, result.err
         (entry,) = json.loads((run.folder / "n_manifest.json").read_text())["datasets"]
         assert entry["name"] == name

@@ -70,13 +70,15 @@ def test_the_indices_are_the_last_keys_and_sampling_reaches_every_row(tmp_path: 
     assert first["agent_ref"] == {"name": "me"}
     of_dataset = rows(tmp_path, [A, line("b", agent_ref={"name": "x"})], agent="mine")
     assert [row["agent_ref"]["name"] for row in of_dataset] == ["mine", "x"]
-
-
-def test_seeds_are_the_repeats_in_a_text_of_json(tmp_path: Path) -> None:
+    # seeds are the repeats, in a text of JSON
     metadata = {"k": "v", "extra_body": '{"top_k": 3}'}
     text = json.dumps({"responses_create_params": {"input": "a", "metadata": metadata}})
     result = [row["responses_create_params"]["metadata"] for row in rows(tmp_path, [text], Wanted(repeats=2, seeds=True))]
     assert result == [{"k": "v", "extra_body": f'{{"top_k": 3, "seed": {seed}}}'} for seed in (0, 1)]
+    # strange numbers and half characters are written as JSON
+    (row,) = rows(tmp_path, ['{"responses_create_params": {"input": "\\ud800"}, "x": NaN, "n": 123456789012345678901234567890}'])
+    again = json.loads(json_lines.line(row), parse_constant=lambda _: pytest.fail("no JSON"))
+    assert (again["x"], again["n"], again["responses_create_params"]["input"]) == (None, 123456789012345678901234567890, "?")
 
 
 def test_prompts_are_filled_from_columns_and_from_nothing_else(tmp_path: Path) -> None:
@@ -107,12 +109,6 @@ def test_a_prompt_that_cannot_be_used_says_so(tmp_path: Path, text: str) -> None
 def test_lines_that_are_no_rows_or_only_some_of_which_have_a_number_are_named(tmp_path: Path, text: str) -> None:
     with pytest.raises(Unreadable, match="line 2"):
         rows(tmp_path, [A, text])
-
-
-def test_strange_numbers_and_half_characters_are_written_as_json(tmp_path: Path) -> None:
-    (row,) = rows(tmp_path, ['{"responses_create_params": {"input": "\\ud800"}, "x": NaN, "n": 123456789012345678901234567890}'])
-    again = json.loads(json_lines.line(row), parse_constant=lambda _: pytest.fail("no JSON"))
-    assert (again["x"], again["n"], again["responses_create_params"]["input"]) == (None, 123456789012345678901234567890, "?")
 
 
 def test_what_flags_overrides_and_gyms_variable_of_attempts_mean(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -221,16 +221,27 @@ def test_a_head_server_that_is_not_ours(form: str) -> None:
     assert asyncio.run(run()) == ({"reward": 1, "note": "theirs"}, [ROW])
 
 
-def test_no_head_server_is_told() -> None:
+def test_no_head_server_is_told_and_one_that_sends_without_end_is_left() -> None:
+    async def endless(request: web.Request) -> web.Response:
+        return web.Response(body=gzip.compress(b" " * (80 << 20)), headers={"Content-Encoding": "gzip"})
+
     async def enter(head: str) -> None:
         async with remote(head):
             pass
+
+    async def run() -> None:
+        app = web.Application()
+        app.router.add_get("/global_config_dict_yaml", endless)
+        async with TestServer(app) as server:
+            await enter(str(server.make_url("/")))
 
     with model_server() as other:
         for port in (serving.free_port(), other.port):
             with pytest.raises(NothingToRead) as error:
                 asyncio.run(enter(f"http://127.0.0.1:{port}"))
             assert error.value.slug == "no-head-server"
+    with pytest.raises(NothingToRead, match="no head server"):
+        asyncio.run(run())
 
 
 def test_servers_start_serve_and_stop(tmp_path: Path) -> None:
@@ -334,7 +345,7 @@ def posted(body: bytes, *headers: str, path: str = "/verify") -> bytes:
     return "\r\n".join((*lines, *headers, "", "")).encode() + body
 
 
-def test_malformed_requests_are_refused_without_a_traceback(capfd: pytest.CaptureFixture[str]) -> None:
+def test_malformed_requests_are_refused_without_a_traceback_and_a_packed_body_unpacked_within_bounds(capfd: pytest.CaptureFixture[str]) -> None:
     bad = [
         b"\x16\x03\x01\x02\x00\x01\x00", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
         b"POST /verify HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n",
@@ -349,9 +360,6 @@ def test_malformed_requests_are_refused_without_a_traceback(capfd: pytest.Captur
     err = capfd.readouterr().err
     assert "Traceback" not in err
     assert all(len(line) < 400 for line in err.splitlines())
-
-
-def test_a_packed_body_is_unpacked_within_bounds() -> None:
     rollout = {"response": {"output": []}, "goal": 0, "responses_create_params": PARAMS}
     bomb = gzip.compress(b'{"a": "' + b"x" * (400 << 20 >> 3) + b'"}')
     assert len(bomb) < 200_000
@@ -363,17 +371,3 @@ def test_a_packed_body_is_unpacked_within_bounds() -> None:
     assert b'"reward":0.0' in answers[0]
     assert b"unpacks to more than 32 MiB" in answers[1]
     assert peak < 120 << 20
-
-
-def test_a_server_that_sends_without_end_is_left() -> None:
-    async def endless(request: web.Request) -> web.Response:
-        return web.Response(body=gzip.compress(b" " * (80 << 20)), headers={"Content-Encoding": "gzip"})
-
-    async def run() -> None:
-        app = web.Application()
-        app.router.add_get("/global_config_dict_yaml", endless)
-        async with TestServer(app) as server, remote(str(server.make_url("/"))):
-            pass
-
-    with pytest.raises(NothingToRead, match="no head server"):
-        asyncio.run(run())

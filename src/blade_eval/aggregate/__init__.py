@@ -137,7 +137,10 @@ def pass_majority(tasks: Sequence[Sequence[Verdict]], has_answers: bool = False)
             put(f"pass@1[avg-of-{k}]/{name}", [math.fsum(first) / len(first) for first in firsts if first])
             if has_answers:
                 put(f"majority@{k}/{name}", [_majority(rows[:k], name) for rows in tasks])
-    positions = {name: _by_position(tasks, name, most) for name in names}
+    positions = {}
+    for name in names:  # the mean of each repeat in percent, over the tasks that have it
+        places = ([rows[k].scores[name] for rows in tasks if k < len(rows) and name in rows[k].scores] for k in range(most))
+        positions[name] = [100.0 * math.fsum(values) / len(values) for values in places if values]
     if tasks:
         metrics["per_sample_aggregate"] = positions
     for k in range(2, most + 1):
@@ -165,12 +168,3 @@ def _majority(rows: Sequence[Verdict], name: str) -> float:
     )
     tied = [score for (_, score), n in votes.items() if n == max(votes.values())]
     return math.fsum(tied) / len(tied) if tied else 0.0
-
-
-def _by_position(tasks: Sequence[Sequence[Verdict]], name: str, most: int) -> list[float]:
-    """The mean of each repeat in percent, over the tasks that have it."""
-    columns = (
-        [rows[place].scores[name] for rows in tasks if place < len(rows) and name in rows[place].scores]
-        for place in range(most)
-    )
-    return [100.0 * math.fsum(values) / len(values) for values in columns if values]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Generator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -172,10 +172,7 @@ SCRIPTS: dict[str, dict[str, dict[str, float]]] = _TABLE["scripts"]
 
 
 def drawn(script: str, seed: int, ident: str, repeat: int) -> str:
-    """The fault of one rollout, or `none`.
-
-    Half of what goes wrong is a task's own: it goes wrong in every repeat. The rest is spread evenly.
-    """
+    """The fault of a rollout, or `none`: half of what goes wrong is a task's own, in every repeat, the rest is spread evenly."""
     rates, weights_of = SCRIPTS[script]["rates"], SCRIPTS[script]["weights"]
     possible = [fault for fault in applicable(ident) if fault in weights_of]
     if not possible:
@@ -278,18 +275,15 @@ def answered(params: Row, row: Row, settings: Mapping[str, Any]) -> Response:
 
 
 def _course(row: Row, settings: Mapping[str, Any], rng: Random) -> Play:
+    """Of tasks that no script knows: the calls that the row itself calls right, which may be none."""
     ident = row.get("task_id")
     if ident in quests():
-        return play(quests()[str(ident)], truth(row, settings), rng)
+        yield from play(quests()[str(ident)], truth(row, settings), rng)
+        return
     calls = row.get("ground_truth")
     if not isinstance(calls, list) or not all(isinstance(call, Mapping) and "name" in call for call in calls):
         reason = "the scripted model knows the tasks of workplace_assistant, and those whose ground_truth is calls"
         raise Unmeasured("unknown_task", reason, terminal=True)
-    return _plainly(calls)
-
-
-def _plainly(calls: Sequence[Mapping[str, Any]]) -> Play:
-    """For tasks that no script knows: the calls that the row itself calls right, which may be none."""
     for entry in calls:
         yield Turn(((str(entry["name"]), opened(entry.get("arguments")) or {}),))
     yield Turn(says="Done." if calls else "There was nothing to change, so I left everything as it is.")

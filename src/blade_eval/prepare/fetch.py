@@ -190,10 +190,7 @@ used: list[dict[str, Any]] = []  # what this process read, for the record beside
 
 
 def fetched(url: str, name: str, sha256: str | None = None) -> Path:
-    """The file at `url`, kept as `name`: as given by hand, from the cache, or fetched now.
-
-    The revision belongs into the URL, so that another revision is another file of the cache.
-    """
+    """The file at `url`, kept as `name`: as given by hand, from the cache, or fetched. Another revision is another URL, so another file."""
     context = current()
     if Path(name).name != name or name.startswith("."):
         raise ValueError(f"{name!r} is no plain file name")

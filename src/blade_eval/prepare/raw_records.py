@@ -50,10 +50,7 @@ class Found(dict[str, Any]):
 
 
 def records(path: Path) -> Iterator[Record]:
-    """The records of a .jsonl, .json, .csv, .tsv or .parquet file, or of one of the first four in .gz.
-
-    A .json file is one list, or one record per line: hubs use the suffix for both.
-    """
+    """Records of .jsonl, .json (one list, or a record per line), .csv, .tsv or .parquet, or one of the first four in .gz."""
     kind = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
     if kind == ".parquet":
         try:

@@ -19,6 +19,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from blade import __version__
 from blade.errors import BladeError, NothingToRead, Unreadable, UsageError
 from blade_eval.config import Resolved, installed
@@ -518,8 +520,6 @@ def manifest_pins(script: Path) -> Mapping[str, Any]:
 
 
 def _manifest(script: Path) -> Mapping[str, Any]:
-    import yaml
-
     manifest: Any = None
     with suppress(OSError, UnicodeDecodeError, yaml.YAMLError):
         manifest = yaml.safe_load((script.parent / "manifest.yaml").read_text(encoding="utf-8"))

@@ -70,10 +70,7 @@ class Profiled:
         return tasks, agents, repeats
 
     def task_entries(self) -> Iterator[Row]:
-        """One for every task with a measured rollout; for every task and agent where a task has several.
-
-        The sample is the first input whose rollout was measured.
-        """
+        """One for each task (and agent, where a task has several) with a measured rollout; the sample is the first such input."""
         masked = self.rollouts.rows[self.rollouts.rows["masked"] != 0]
         keys, masked_keys = numbered([self.asked, masked], KEY)
         rows = self.asked[~np.isin(keys, masked_keys)]

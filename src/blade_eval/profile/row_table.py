@@ -280,10 +280,7 @@ class Cells(NamedTuple):
 
 
 class Table:
-    """The rows of some files: their keys and places as a frame, and of results the numbers by column.
-
-    Agents and servers are whole numbers, in the order they were met; -1 is none.
-    """
+    """Rows of files: keys and places as a frame, numbers of results by column; agents and servers are numbered as met, -1 is none."""
 
     def __init__(self, agents: Codes | None = None) -> None:
         self.agents: Codes = {None: -1} if agents is None else agents

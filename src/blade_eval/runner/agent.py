@@ -21,10 +21,7 @@ async def run(
     row: Row, respond: Respond, environment: Environment, settings: Mapping[str, Any],
     skills: Skills | None = None, ask: Respond | None = None,
 ) -> Row:
-    """The result row of one rollout: request, response, reward, the task's columns, the verifier's fields.
-
-    Raises `Unmeasured` where no reward can be given; what was said until then stands in its fields.
-    """
+    """The result row of one rollout; raises `Unmeasured` with what was said until then where no reward can be given."""
     params = dict(row.get("responses_create_params") or {})
     if skills is not None:
         params = skills.offered(params)

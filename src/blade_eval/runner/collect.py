@@ -75,10 +75,7 @@ def unmeasured(error: Exception) -> Unmeasured:
 
 
 def is_endpoint(failure: Unmeasured) -> bool:
-    """Whether a failure speaks of the model or agent server rather than of the rollout.
-
-    A server that refuses one request with a reason has answered, and answers the next one.
-    """
+    """Whether a failure speaks of the server of model or agent; one that refuses a request with a reason answers the next one."""
     status = failure.fields.get("_ng_failure_http_status")
     if failure.terminal or status in _OF_THE_ROW or (failure.kind == "model_refused" and status is None):
         return False
@@ -237,7 +234,10 @@ class Course:
                 self.under_way -= 1
             else:
                 self.under_way -= 1
-                self._succeeded(result, line)
+                self.kept.rollout(line)
+                self.n_scored += 1
+                self._release(is_alive=True)
+                self.watch.scored(result.get("reward"), (result.get("response") or {}).get("usage"))
                 return
             earlier += 1
             is_final = failure.terminal or earlier >= self.attempts
@@ -248,12 +248,6 @@ class Course:
             if self.stop.is_set:
                 return
             self.n_retries += 1
-
-    def _succeeded(self, result: Row, line: bytes) -> None:
-        self.kept.rollout(line)
-        self.n_scored += 1
-        self._release(is_alive=True)
-        self.watch.scored(result.get("reward"), (result.get("response") or {}).get("usage"))
 
     def _failed(self, failure: Unmeasured, line: Row, is_final: bool) -> None:
         """A failure at the endpoint is written once another rollout shows that the endpoint lives.

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import yaml
 from xxhash import xxh3_128_intdigest
 
 from blade.errors import Unreadable, UsageError
@@ -48,8 +49,6 @@ def filled(template: str, row: Mapping[str, Any]) -> str:
 
 
 def load_prompt(path: Path) -> Prompt:
-    import yaml
-
     try:
         with path.open("rb") as file:  # a device has no size, and no end
             data = file.read(MOST_BYTES + 1)

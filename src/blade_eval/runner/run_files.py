@@ -185,10 +185,7 @@ class Kept:
         self._places.manifest.unlink(missing_ok=True)
 
     def set_aside(self, path: Path, numbers: Sequence[int]) -> str:
-        """Take lines that are no rows out of one of the files, into one beside it; what was done.
-
-        The file is replaced as a whole; the new one is locked before it has the name.
-        """
+        """Take lines that are no rows out of a file, into one beside it; what was done. The new file is locked before it has the name."""
         open_file, real, others = self._open[path], path.resolve(), frozenset(numbers)
         draft = real.with_name(real.name + ".tmp")
         try:

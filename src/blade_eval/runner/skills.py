@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import yaml
+
 from blade.errors import UsageError
 from blade_eval.environment import Row
 
@@ -120,8 +122,6 @@ def _skill(folder: Path) -> Skill:
 
 
 def _frontmatter(file: Path) -> Mapping[str, Any]:
-    import yaml
-
     lines = file.read_text(encoding="utf-8-sig", errors="replace").splitlines()
     if not lines or lines[0].strip() != "---":
         raise _wrong(f"{file} does not begin with frontmatter (a line ---)")

@@ -9,6 +9,7 @@ from typing import Any
 
 import aiohttp
 import msgspec
+import yaml
 
 from blade.endpoint.client import TooLarge, bounded
 from blade.endpoint.faults import cut
@@ -88,8 +89,6 @@ async def remote(
 
 
 async def _configuration(session: aiohttp.ClientSession, head_url: str) -> Row:
-    import yaml
-
     timeout = aiohttp.ClientTimeout(total=_HEAD_S)
     why = "is another program listening at that port?"
     try:

@@ -14,6 +14,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 import msgspec
+import yaml
 from aiohttp import web
 
 from blade import hostile
@@ -102,7 +103,6 @@ def agent_site(part: Acting) -> web.Application:
 
 
 def model_site(respond: Respond) -> web.Application:
-
     async def responses(request: web.Request) -> web.Response:
         return _json(await respond(await _row(request), {}))
 
@@ -111,11 +111,8 @@ def model_site(respond: Respond) -> web.Application:
 
 def head_site(tree: Row, instances: list[Row]) -> web.Application:
     """What runs where; `tree` holds no secrets, for every process of this machine may ask."""
-    import yaml
-
     # NeMo Gym sends the YAML as a JSON string, and its clients expect one.
     text = yaml.safe_dump(tree, sort_keys=False, allow_unicode=True)
-
     return _application({}, {"/global_config_dict_yaml": _always(text), "/server_instances": _always(instances)})
 
 
@@ -257,12 +254,10 @@ async def _served(resolved: Resolved, host: str, head_port: int) -> None:
             port = await listening(stack, app, place, int(server.settings.get("port") or 0))
             address = {"host": place, "port": port}
             tree[server.instance][server.kind][server.implementation] |= address
-            instances.append(
-                {
-                    "name": server.instance, "server_type": server.kind, "implementation": server.implementation,
-                    **address, "url": f"http://{place}:{port}", "status": "running",
-                }
-            )  # fmt: skip
+            instances.append({
+                "name": server.instance, "server_type": server.kind, "implementation": server.implementation,
+                **address, "url": f"http://{place}:{port}", "status": "running",
+            })  # fmt: skip
         tree["head_server"] = {"host": host, "port": head_port}
         await listening(stack, head_site(hidden(tree), instances), host, head_port)
         lines = [(entry["name"], entry["server_type"], entry["url"]) for entry in instances]

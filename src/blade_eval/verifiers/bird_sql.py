@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from blade.errors import UsageError
-from blade_eval import fences, limited, replies
+from blade_eval import limited, replies
 from blade_eval.environment import Attempt, Environment, Row, Unmeasured
 from blade_eval.sandbox import Limits, Outcome, run
 from blade_eval.sandbox import needed as box_needed
@@ -61,7 +61,7 @@ def environment(settings: Mapping[str, Any]) -> Environment:
 
 def extracted(text: str) -> tuple[str | None, bool]:
     """The query in an answer and whether it stood in a block; a bare text counts when it starts like one."""
-    block = fences.last(text, LANGUAGES)
+    block = replies.last_block(text, LANGUAGES)
     query = block if block is not None else text if BARE.match(text) else ""
     query = query.strip().rstrip(";").strip()
     return query or None, block is not None

@@ -21,7 +21,7 @@ import ast
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
-from blade_eval import fences, limited, replies
+from blade_eval import limited, replies
 from blade_eval.environment import Attempt, Environment, Row
 from blade_eval.sandbox import Limits, assertions, needed
 from blade_eval.sandbox.assertions import Asserted
@@ -63,7 +63,7 @@ def environment(settings: Mapping[str, Any]) -> Environment:
 
 async def _program(text: str) -> str | None:
     """The program in an answer. A text without a fence is parsed in a worker: it may take half a minute."""
-    if not text.strip() or fences.last(text, LANGUAGES) is not None:
+    if not text.strip() or replies.last_block(text, LANGUAGES) is not None:
         return extracted(text)
     function = "blade_eval.verifiers.code_gen:extracted"
     try:
@@ -75,7 +75,7 @@ async def _program(text: str) -> str | None:
 
 def extracted(text: str) -> str | None:
     """The program in an answer; None when there is none."""
-    code = fences.last(text, LANGUAGES)
+    code = replies.last_block(text, LANGUAGES)
     if code is None and text.strip():
         try:
             tree = ast.parse(text)

@@ -32,11 +32,9 @@ POSTSCRIPTS = {"P.S.": re.compile(r"p\.\s?s\."), "P.P.S": re.compile(r"p\.\s?p\.
 
 def related(count: int, relation: Any, number: Any) -> bool:
     """The two comparisons that instructions make."""
-    if relation == "less than":
-        return count < int(number)
-    if relation == "at least":
-        return count >= int(number)
-    raise ValueError(f"the relation {relation!r} is neither 'less than' nor 'at least'")
+    if relation not in ("less than", "at least"):
+        raise ValueError(f"the relation {relation!r} is neither 'less than' nor 'at least'")
+    return (count < int(number)) is (relation == "less than")
 
 
 def occurrences(text: str, keyword: str) -> int:
@@ -206,7 +204,11 @@ async def verify(usual: str, attempt: Attempt) -> Row:
     text = replies.answer(attempt.response)
     instructions = list(zip(names, details or [{}] * len(names), strict=True))
     strict = [kept(name, detail, [text]) for name, detail in instructions]
-    loose = [is_kept or kept(*each, loosened(text)) for is_kept, each in zip(strict, instructions, strict=True)]
+    # the readings of loose accuracy, up to eight: without first line, last line, both; and without asterisks
+    lines = text.split("\n")
+    readings = [text, *("\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1]))]
+    loosened = list(dict.fromkeys([*readings, *(reading.replace("*", "") for reading in readings)]))
+    loose = [is_kept or kept(*each, loosened) for is_kept, each in zip(strict, instructions, strict=True)]
     return {
         "reward": float(all(strict)) if mode == "binary" else sum(strict) / len(strict),
         "follow_all_instructions": all(strict), "follow_instruction_list": strict,
@@ -234,10 +236,3 @@ def kept(name: Any, details: Any, texts: list[str]) -> bool:
         return any(rule(text, detail) for text in texts if text.strip())
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise task_row.faulty(f"the details of {name} cannot be used: {type(error).__name__}: {error}") from None
-
-
-def loosened(text: str) -> list[str]:
-    """The readings of loose accuracy, up to eight: without first line, last line, both; and without asterisks."""
-    lines = text.split("\n")
-    readings = [text, *("\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1]))]
-    return list(dict.fromkeys([*readings, *(reading.replace("*", "") for reading in readings)]))

@@ -15,8 +15,9 @@ from functools import partial
 from typing import Any
 
 import msgspec
+import yaml
 
-from blade_eval import fences, limited, replies, task_row
+from blade_eval import limited, replies, task_row
 from blade_eval.environment import Attempt, Environment, Row
 
 COMPUTING = 4  # seconds of processor time
@@ -66,7 +67,7 @@ def written(attempt: Attempt, kind: str) -> str:
     text = replies.answer(attempt.response)
     if not text:
         raise Unusable("no_answer", "nothing was said")
-    closed = fences.closed(text)
+    closed = replies.closed(text)
     if len(closed) > 1:
         raise Unusable("parse_error", f"{len(closed)} fenced blocks, and nothing says which is the answer")
     return closed[0] if closed else text
@@ -128,8 +129,6 @@ def read_json(text: str) -> Any:
 
 def read_yaml(text: str) -> Any:
     """YAML with the scalars of 1.2's core schema: a date, `12:30` and `no` are texts, 010 is ten."""
-    import yaml
-
     class Loader(yaml.SafeLoader):
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
             content: dict[Any, Any] = super().construct_mapping(node, deep)

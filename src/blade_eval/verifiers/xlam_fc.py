@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from blade_eval import fences, replies, task_row
+from blade_eval import replies, task_row
 from blade_eval.environment import Attempt, Environment, Row
 
 OPEN, CLOSE = "<tool_call>", "</tool_call>"
@@ -178,7 +178,7 @@ def written(text: str) -> list[replies.Call]:
     """Calls that stand in the text as JSON: in tags, in the last fence, or all of it."""
     tagged = [part.partition(CLOSE)[0] for part in text.split(OPEN)[1:] if CLOSE in part]
     results: list[replies.Call] = []
-    for part in tagged or fences.closed(text)[-1:] or [text]:
+    for part in tagged or replies.closed(text)[-1:] or [text]:
         try:
             value = msgspec.json.decode(part.strip())
         except (msgspec.DecodeError, RecursionError):

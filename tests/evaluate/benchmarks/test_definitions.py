@@ -1,14 +1,17 @@
-"""The eighteen benchmarks: complete definitions, and rows that their verifiers judge rightly."""
+"""The eighteen benchmarks: complete definitions, rows that their verifiers judge rightly; and the one that docs/benchmarks.md adds."""
 
 from __future__ import annotations
 
 import ast
 import asyncio
 import json
+import re
+import shlex
 import shutil
 import sqlite3
 import tarfile
 import zipfile
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -25,9 +28,11 @@ from blade_eval.environment import Attempt, Environment, Row, Unmeasured
 from blade_eval.prepare import work
 from blade_eval.runner import inputs
 from blade_eval.verifiers import ENVIRONMENTS, environment
+from tests.conftest import Blade
 from tests.evaluate.rows import rows_of
 from tests.evaluate.test_prepare import here
 from tests.evaluate.verifiers.attempts import called, message, responded
+from tools.model_server import Body, serving, text_of
 
 ROOT = Path(__file__).resolve().parents[3]
 SAMPLES = Path(__file__).parent / "samples"
@@ -81,6 +86,10 @@ def test_a_definition_says_what_one_chooses_by_and_resolves(name: str) -> None:
 @pytest.mark.parametrize("name", FETCHED)
 def test_a_script_declares_its_files_as_pinned_and_a_readme_shows_how_to_run(name: str) -> None:
     script, document = module(name), manifest(name)
+    nodes = list(ast.walk(ast.parse((ROOT / "benchmarks" / name / "prepare.py").read_text(encoding="utf-8"))))
+    imported = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+    assert not imported & {"urllib.request", "requests", "httpx", "datasets", "socket", "subprocess"}  # it reads only through `fetched`
     assert set(script.SOURCES) == set(document["pins"]["files"])
     assert all(url.startswith("https://") for url in script.SOURCES.values())
     assert script.OUTPUT.as_posix() == f"benchmarks/{name}/data/{name}_benchmark.jsonl"
@@ -96,8 +105,9 @@ def test_a_sample_becomes_rows_that_are_judged_rightly(name: str, tmp_path: Path
     rows, implementation = prepared(name, tmp_path), manifest(name)["resources_server"]
     assert len(rows) == ROWS.get(name, 3)
     judge = verifier(implementation, tmp_path)
+    prompt = ROOT / "benchmarks" / name / "prompt.yaml"
     for row in rows:
-        request = row.get("responses_create_params") or asked(name, row)
+        request = row.get("responses_create_params") or {"input": inputs.load_prompt(prompt).messages(row)}
         assert request["input"][-1]["role"] == "user"
         shown = str(request["input"][-1]["content"])
         assert all(row[key].split("\n")[0] in shown for key in ("question", "prompt") if key in row)
@@ -171,31 +181,32 @@ def module(name: str) -> Any:
     return script
 
 
-def asked(name: str, row: Row) -> Row:
-    """The request that the benchmark's prompt makes of a row."""
-    prompt = inputs.load_prompt(ROOT / "benchmarks" / name / "prompt.yaml")
-    return {"input": prompt.messages(row)}
-
-
 def verifier(implementation: str, folder: Path) -> Environment:
     path = ROOT / "resources_servers" / implementation / "configs" / f"{implementation}.yaml"
     blocks = [block.get("resources_servers", {}) for block in yaml.safe_load(path.read_text(encoding="utf-8")).values()]
     (settings, *_) = (block[implementation] for block in blocks if implementation in block)
-    return environment(implementation, {**settings, **SETTINGS.get(implementation, lambda _: {})(folder)})
+    own = {"bird_sql_dir": str(folder / "benchmarks/bird_sql/data/dev_databases")} if implementation == "bird_sql" else {}
+    return environment(implementation, {**settings, **own})
+
+
+async def reader(request: Row, of: Row) -> Row:
+    """A judge who reads."""
+    return responded("[[A!=B]]" if "Upper Nowhere" in json.dumps(request) else "[[A=B]]")
 
 
 def reward(judge: Environment, row: Row, output: list[Row]) -> float:
-    async def ask(request: Row, of: Row) -> Row:
-        return responded(JUDGES[judge.name](request))
-
-    attempt = Attempt(row, responded(*output), None, ask if judge.name in JUDGES else None)
+    attempt = Attempt(row, responded(*output), None, reader if judge.name == "equivalence_llm_judge" else None)
     try:
-        fields = asyncio.run(judge.verify(attempt))
+        return float(asyncio.run(judge.verify(attempt))["reward"])
     except Unmeasured as error:
         if error.kind == "sandbox_unavailable":
             pytest.skip(f"no sandbox here: {error.reason}")
         raise
-    return float(fields["reward"])
+
+
+def letter(row: Row) -> Answers:
+    other = next(letter for option in row["options"] for letter in option if letter != row["expected_answer"])
+    return texts(f"So it is clear.\nAnswer: {row['expected_answer']}", f"Answer: {other}")
 
 
 def calls(wanted: list[Row]) -> list[Row]:
@@ -204,10 +215,8 @@ def calls(wanted: list[Row]) -> list[Row]:
 
 def accepted(row: Row) -> list[Row]:
     """One way to call what BFCL accepts: the last of the accepted values, optional ones left out."""
-    return [
-        {"name": call["name"], "arguments": {key: values[-1] for key, values in call["arguments"].items() if "" not in values}}
-        for call in row["accepted_calls"]
-    ]
+    arguments = [{key: values[-1] for key, values in call["arguments"].items() if "" not in values} for call in row["accepted_calls"]]
+    return [{"name": call["name"], "arguments": given} for call, given in zip(row["accepted_calls"], arguments, strict=True)]
 
 
 Answers = tuple[list[Row], list[Row]]  # a right and a wrong answer
@@ -215,11 +224,6 @@ Answers = tuple[list[Row], list[Row]]  # a right and a wrong answer
 
 def texts(right: str, wrong: str) -> Answers:
     return [message(right)], [message(wrong)]
-
-
-def letter(row: Row) -> Answers:
-    other = next(letter for one in row["options"] for letter in one if letter != row["expected_answer"])
-    return texts(f"So it is clear.\nAnswer: {row['expected_answer']}", f"Answer: {other}")
 
 
 def code(solutions: dict[str, str]) -> Callable[[Row], Answers]:
@@ -250,21 +254,44 @@ ANSWERS: dict[str, Callable[[Row], Answers]] = {
     "flores200": lambda row: texts(row["translation"], "zzz qqq"), "wmt24pp": lambda row: texts(row["translation"], "zzz qqq"),
     "librispeech": lambda row: texts(row["text"], "something else was said entirely"),
 }
-SETTINGS: dict[str, Callable[[Path], Row]] = {
-    "bird_sql": lambda folder: {"bird_sql_dir": str(folder / "benchmarks/bird_sql/data/dev_databases")}
-}
 
 
-# A judge who reads.
-JUDGES: dict[str, Callable[[Row], str]] = {
-    "equivalence_llm_judge": lambda request: "[[A!=B]]" if "Upper Nowhere" in json.dumps(request) else "[[A=B]]"
-}
+
+# --- the one that the page shows how to add: its files and commands, run as they stand there ---
 
 
-def test_every_script_is_plain_and_reads_only_through_fetched() -> None:
-    for name in FETCHED:
-        tree = ast.parse((ROOT / "benchmarks" / name / "prepare.py").read_text(encoding="utf-8"))
-        imported = {
-            alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names
-        } | {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-        assert not imported & {"urllib.request", "requests", "httpx", "datasets", "socket", "subprocess"}, (name)
+def test_the_example_of_the_page_is_prepared_asked_judged_and_diagnosed(tmp_path: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch) -> None:
+    section = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8").split("## Adding one")[1]
+    blocks = re.finditer(r"^```(?:csv|yaml|python)\n(.*?)^```", section, re.M | re.S)
+    # each block is that of the path which begins the paragraph before it
+    shown = {section[: block.start()].split("\n\n")[-2].split("`")[1]: block[1] for block in blocks}
+    assert sorted(shown) == [*(f"benchmarks/quiz/{name}" for name in ("config.yaml", "manifest.yaml", "prepare.py", "prompt.yaml")), "quiz.csv"]
+    for name, text in shown.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+
+    def answer(body: Body) -> str:
+        """A model that reads the options as they are lettered in the prompt."""
+        words = text_of(body["input"][-1]["content"]) if isinstance(body["input"], list) else body["input"]
+        known = {"fruit": "apple", "barks": "cat", "7 x 6": "42"}  # one of the three is wrong
+        text = next(text for topic, text in known.items() if topic in words)
+        letter = re.search(rf"^([A-J])\) {text}$", words, re.M)
+        return f"Answer: {letter[1]}" if letter else "I see no options."
+
+    monkeypatch.chdir(tmp_path)
+    commands = re.findall(r"^```bash\n(.*?)^```", section, re.M | re.S)[-1].splitlines()
+    assert [line.split()[1] for line in commands] == ["list", "env", "eval", "eval", "diagnose"]
+    answers = {}
+    with serving(answer) as server:
+        environ = {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "none", "OPENAI_MODEL": "m", "BLADE_CACHE_DIR": str(tmp_path / "cache")}
+        for name, value in environ.items():
+            monkeypatch.setenv(name, value)
+        for words in map(shlex.split, commands):
+            done = answers[" ".join(words[1:3])] = blade(*words[1:])
+            assert done.code == 0, done.err
+    assert "Three questions" in answers["list benchmarks"].out
+    assert answers["eval prepare"].out.startswith("quiz: 3 rows, prepared: ")
+    assert "notice" not in answers["eval prepare"].err
+    rewards = Counter((row["question"], row["reward"]) for row in rows_of(tmp_path / "results" / "quiz_rollouts.jsonl"))
+    assert rewards == {("Which of these is a fruit?", 1.0): 4, ("Which of these barks?", 0.0): 4, ("How much is 7 x 6?", 1.0): 4}
+    assert "66.7%" in (tmp_path / "report" / "report.md").read_text(encoding="utf-8")

@@ -108,17 +108,13 @@ def shipped(impl: str) -> Environment:
     return environment(impl, settings)
 
 
-texts = st.one_of(
-    st.text(max_size=40), st.sampled_from(["\\boxed{", "}}", "<think>", "Answer:", "{}", "[", "B"])
-)
+texts = st.one_of(st.text(max_size=40), st.sampled_from(["\\boxed{", "}}", "<think>", "Answer:", "{}", "[", "B"]))
 plain = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), texts),
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(texts, inner, max_size=3)),
     max_leaves=8,
 )
-parts = st.one_of(
-    plain, st.fixed_dictionaries({"type": st.just("output_text"), "text": st.one_of(texts, plain)})
-)
+parts = st.one_of(plain, st.fixed_dictionaries({"type": st.just("output_text"), "text": st.one_of(texts, plain)}))
 items = st.one_of(
     plain,
     st.fixed_dictionaries(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,17 @@ boxed = pytest.mark.skipif(bool(MISSING), reason=f"no box on this machine: {'; '
 
 SCRIPT = "CREATE TABLE t (a INTEGER, b TEXT); INSERT INTO t VALUES (1, 'x'), (2, 'y'), (2, 'y');"
 ROW = {"gt_sql": "SELECT a, b FROM t", "db_id": "t", "db_script": SCRIPT}
-ENDLESS = "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT count(*) FROM r"
 
 
 def block(query: str) -> str:
     return f"So:\n\n```sql\n{query}\n```\n"
+
+
+def database(place: Path) -> Path:
+    place.parent.mkdir(exist_ok=True)
+    with closing(sqlite3.connect(place)) as connection:
+        connection.executescript(SCRIPT)
+    return place
 
 
 @boxed
@@ -58,11 +65,7 @@ def test_an_order_counts_where_the_setting_and_the_gold_query_have_one() -> None
 
 @boxed
 def test_a_database_of_a_file_is_read_and_stays_as_it_was(tmp_path: Path) -> None:
-    place = tmp_path / "t" / "t.sqlite"
-    place.parent.mkdir()
-    with sqlite3.connect(place) as connection:
-        connection.executescript(SCRIPT)
-    connection.close()
+    place = database(tmp_path / "t" / "t.sqlite")
     before = hashlib.sha256(place.read_bytes()).hexdigest()
     by_path = {"gt_sql": "SELECT a FROM t", "db_id": "other", "db_path": str(place)}  # within the folder
     by_name = {"gt_sql": "SELECT a FROM t", "db_id": "t"}
@@ -75,15 +78,7 @@ def test_a_database_of_a_file_is_read_and_stays_as_it_was(tmp_path: Path) -> Non
 
 
 @boxed
-@pytest.mark.parametrize(
-    ("row", "kind"),
-    [
-        ({**ROW, "gt_sql": "SELECT nothing FROM t"}, "task_invalid"), ({**ROW, "gt_sql": ENDLESS}, "task_invalid"),
-        ({"gt_sql": "SELECT 1", "db_id": "t", "db_script": "CREATE TABLE ("}, "database_missing"),
-        ({"gt_sql": "SELECT 1", "db_id": "nowhere"}, "database_missing"),
-        ({"gt_sql": "SELECT 1", "db_id": "../../etc/passwd"}, "database_missing"), ({"db_id": "t"}, "task_invalid"),
-    ],
-)
+@pytest.mark.parametrize(("row", "kind"), tables(__file__, "fields.yaml")["queries of no task"])
 def test_the_tasks_own_faults_are_not_measured(row: dict[str, Any], kind: str) -> None:
     with pytest.raises(Unmeasured) as missing:
         judged(environment({"sql_execution_timeout_s": 0.3}), row, block("SELECT 1"))
@@ -109,11 +104,8 @@ def test_rows_are_compared_in_the_box_and_stay_there() -> None:
 @boxed
 @pytest.mark.parametrize("way", ["{outside}", "../secret.sqlite", "link.sqlite"])
 def test_l5_a_path_of_the_row_outside_of_the_databases_is_not_opened(tmp_path: Path, way: str) -> None:
-    outside, folder = tmp_path / "secret.sqlite", tmp_path / "databases"
+    outside, folder = database(tmp_path / "secret.sqlite"), tmp_path / "databases"
     folder.mkdir()
-    with sqlite3.connect(outside) as connection:
-        connection.executescript(SCRIPT)
-    connection.close()
     (folder / "link.sqlite").symlink_to(outside)
     row = {"gt_sql": "SELECT a FROM t", "db_id": "other", "db_path": way.format(outside=outside)}
     with pytest.raises(Unmeasured) as missing:
@@ -122,11 +114,11 @@ def test_l5_a_path_of_the_row_outside_of_the_databases_is_not_opened(tmp_path: P
 
 
 def test_a_bare_query_counts_and_a_sentence_does_not() -> None:
-    assert extracted("SELECT 1;") == ("SELECT 1", False)
-    assert extracted("with x as (select 1) select * from x") == ("with x as (select 1) select * from x", False)
-    assert extracted("Select one of these: a, b")[0] == "Select one of these: a, b"
-    assert extracted("The answer is SELECT 1") == (None, False)
-    assert extracted("```sql\nSELECT 1\n```\n```\n1\n```") == ("SELECT 1", True)
+    for text, found in (
+        ("SELECT 1;", ("SELECT 1", False)), ("The answer is SELECT 1", (None, False)), ("```sql\nSELECT 1\n```\n```\n1\n```", ("SELECT 1", True)),
+        *((text, (text, False)) for text in ("with x as (select 1) select * from x", "Select one of these: a, b")),
+    ):  # fmt: skip
+        assert extracted(text) == found
 
 
 def test_sets_multisets_and_order() -> None:

@@ -86,10 +86,7 @@ def test_neither_the_spelling_of_free_text_counts_nor_a_detour_but_words_and_the
     wrong = (name, {**right, "status": "Lost"})
     assert judged("crm-01", [wrong, (name, right)])["reward"] == 1.0
     assert judged("crm-01", [(name, right), wrong])["reward"] == 0.0
-
-
-def test_a_record_that_was_made_and_removed_again_leaves_nothing() -> None:
-    state = fresh()
+    state = fresh()  # a record that was made and removed again leaves nothing
     plot = {"date_min": "2026-03-02", "date_max": "2026-03-06", "metric": "visits", "plot_type": "bar"}
     assert call(state, "analytics_create_plot", plot).startswith("{")
     event = {"event_name": "Tea", "participant_email": OWNER, "event_start": "2026-06-01 10:00", "duration": 30}
@@ -135,16 +132,6 @@ def test_a_task_whose_own_calls_are_refused_is_not_measured(name: str, arguments
         judged({"ground_truth": "none"}, [])
 
 
-@pytest.mark.parametrize("name", [["email_send_email"], {"a": 1}, None, 3])
-def test_a_call_of_no_name_is_no_call(name: Any) -> None:
-    calls = truth(quests()["crm-01"])
-    said = response([LOOK, *calls])
-    said["output"][0]["name"] = name
-    assert judged("crm-01", said)["reward"] == 1.0
-    said["output"][2]["name"] = name
-    assert judged("crm-01", said)["reward"] == 0.0
-
-
 @pytest.mark.parametrize("spelled", [json.dumps, lambda given: given, lambda given: [given], lambda given: 3])
 def test_arguments_are_read_again_as_the_agent_read_them(spelled: Any) -> None:
     """An object where a text belongs is refused while the rollout runs, so the replay refuses it too."""
@@ -170,8 +157,14 @@ def test_arguments_are_read_again_as_the_agent_read_them(spelled: Any) -> None:
     assert changes(replayed) == changes(live[0])
 
 
-def test_calls_that_were_never_answered_or_offered_do_not_count() -> None:
+@pytest.mark.parametrize("name", [["email_send_email"], {"a": 1}, None, 3])
+def test_a_call_of_no_name_is_no_call_nor_is_one_that_was_never_answered_or_offered(name: Any) -> None:
     calls = truth(quests()["crm-01"])
+    said = response([LOOK, *calls])
+    said["output"][0]["name"] = name
+    assert judged("crm-01", said)["reward"] == 1.0
+    said["output"][2]["name"] = name
+    assert judged("crm-01", said)["reward"] == 0.0
     said = response(calls)
     said["output"].pop()
     assert judged("crm-01", said)["reward"] == 0.0

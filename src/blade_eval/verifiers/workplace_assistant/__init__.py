@@ -55,10 +55,7 @@ def arguments(spelled: Any) -> Any:
 
 
 def after(calls: Iterable[Call], is_truth: bool = False) -> State:
-    """The office after these calls on a fresh one.
-
-    A refused call changes nothing; a task one of whose own calls is refused asks for nothing.
-    """
+    """The office after these calls on a fresh one; a refused call changes nothing, and spoils a task whose own call it is."""
     state = fresh()
     for name, spelled in calls:
         answer = call(state, name, spelled)
@@ -125,10 +122,7 @@ def _listed(differences: Counter[Change]) -> list[str]:
 
 
 async def verify(attempt: Attempt) -> Row:
-    """Reward 1 if the office is as the task's own calls leave it, whatever was looked up and in what order.
-
-    The calls are made again on a fresh office, so that a stored rollout is judged like a live one.
-    """
+    """Reward 1 if the office is as the task's own calls leave it, however that was done; replayed, as a stored rollout is."""
     wanted = expected(attempt.row)
     want = changes(after(wanted, is_truth=True))
     done = changes(after(performed(attempt.response.get("output"), _offered(attempt.row))))
