@@ -28,7 +28,6 @@ _NUMBERING = re.compile(r"^\s*(?:\d+(?:\.\d+)*[.)]?|\(?\d+\))\s+")
 _ID_HEADS = "# no. no k rank step steps line row repeat task rollout id index version seed date year".split()
 _DAY = compiled("day")
 _COUNTED = re.compile(r"(count|tasks)\b(?! *[.(])")
-_CAUSE = compiled("cause")
 
 
 def uncited(passages: list[Passage], items: list[Cited], answers: Answers, world: World) -> Iterator[Finding]:
@@ -84,7 +83,7 @@ def _masked(passage: Passage, taken: Spans, world: World) -> str:
 def opinions(passages: Sequence[Passage]) -> Iterator[Finding]:
     """Causal sentences that neither cite nor quote anything."""
     for passage in passages:
-        cause = _CAUSE.search(passage.own) if passage.kind in ("sentence", "item") else None
+        cause = compiled("cause").search(passage.own) if passage.kind in ("sentence", "item") else None
         is_cited = any(re.match(r"blade:|c\d+$", comment.text) for comment in passage.comments)
         if cause is not None and not is_cited and not any(True for _ in quotes_in(passage.own)):
             yield Finding(OPINION, "cause", passage.line, passage.lines, passage.text, cause[0])

@@ -159,10 +159,12 @@ def table() -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_name("tables.toml").read_text(encoding="utf-8"))
 
 
+@cache
 def words_of(name: str) -> frozenset[str]:
     return frozenset(table()["words"][name].split())
 
 
+@cache
 def compiled(name: str) -> re.Pattern[str]:
     return re.compile("".join(table()["patterns"][name]))
 

@@ -31,11 +31,8 @@ MAX_DESCRIPTION = 1024
 # What a benchmark-specific skill must explain, with the headings that do.
 SECTIONS: dict[str, str] = table()["sections"]
 SCHEMA, TEMPLATE = "Input schema", "Report template"
-# What anybody says who analyses a benchmark, whatever its rows call things.
-TRADE = words_of("trade")
 # The words that prose cannot do without, in the languages that are written in Latin letters most.
 SMALL = words_of("small")
-_PLACEHOLDER = compiled("placeholder")
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _RESERVED = ("anthropic", "claude")
 _PART = re.compile(r"^\s*(?:#{1,6}\s|[-*+]\s|\d{1,2}[.)]\s|\*\*|\|)\s*(.*\w.*)$")
@@ -116,7 +113,7 @@ def _body(text: str, rows: Terms) -> Iterator[Check]:
     empty = ", ".join(name for name in present if name not in filled)
     if present:
         yield either(not empty, "SKILL.md sections are filled", f"SKILL.md says nothing under {empty}", SKILL)
-    left = _PLACEHOLDER.search(body)
+    left = compiled("placeholder").search(body)
     bad = f"SKILL.md still holds a placeholder: {compact(left[0])}" if left else ""
     yield either(not left, "SKILL.md has no placeholder", bad, SKILL)
     if rows.top and SCHEMA in present:
@@ -142,7 +139,7 @@ def _is_meant(text: str, rows: Terms) -> bool:
     each = re.findall(r"[^\W\d_]+", text.lower())
     if sum(word in SMALL for word in each) >= MIN_SMALL * len(each):
         return True
-    known = spaced & (rows.words | TRADE)
+    known = spaced & (rows.words | words_of("trade"))
     known |= {part for word in re.findall(r"\w*_\w+", text.lower()) for part in word.split("_")} & rows.words
     return len(known) >= max(MIN_TERMS, MIN_TERMS_SHARE * len(spaced))
 
