@@ -85,14 +85,11 @@ class World:
         self.ground, self.rows = ground, rows
         self.page: Callable[[], str] = str  # the page that the engine writes of these rows
         self.values = cache(self._values)
-        self.columns = cache(self._columns)
+        self.columns = cache(lambda: {name: kind for name, kind, *_ in self.select("describe rollouts")})
 
     def select(self, sql: str, with_traces: bool = False) -> list[tuple[Any, ...]]:
         """What a query of our own gives."""
         return self.ground.connection(with_traces).execute(sql).fetchall()
-
-    def _columns(self) -> dict[str, str]:
-        return {name: kind for name, kind, *_ in self.select("describe rollouts")}
 
     def _values(self, column: str) -> tuple[str, ...]:
         """The distinct values of a column, none if there are many; `tool` is that of the calls."""

@@ -225,7 +225,9 @@ class Ids:
         for mention in self.here:
             yield from self._exists(mention)
         names = [name for name in numbered(self.text) if name.kind in (STEP, REPEAT)]
-        around = self.here or (self._around() if names else ())
+        # the rollout named last before the sentence, else in the nearest heading that names any
+        texts = (self.passage.before[-2000:], *reversed(self.passage.headings)) if names else ()
+        around = self.here or next((near[-1:] for text in texts if (near := mentions(text, self.rows))), ())
         repeats = [name for name in names if name.kind == REPEAT]
         yield from self._repeats(repeats, around)
         numbers = {number for name in repeats for number in name.numbers}
@@ -235,11 +237,6 @@ class Ids:
         for name in names if around else ():
             if name.kind == STEP and not compiled("others").search(self.text[: name.start]):
                 yield from self._step(name, around, repeat)
-
-    def _around(self) -> Sequence[Mention]:
-        """The rollout named last before the sentence, else in the nearest heading that names any."""
-        texts = (self.passage.before[-2000:], *reversed(self.passage.headings))
-        return next((nearest[-1:] for text in texts if (nearest := mentions(text, self.rows))), ())
 
     def _exists(self, mention: Mention) -> Iterator[Finding]:
         place, printed = mention.address.rollout, self.text[mention.start : mention.end]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import islice
 from typing import Any
@@ -43,7 +43,9 @@ def uncited(passages: list[Passage], items: list[Cited], answers: Answers, world
             continue
         runs = runs_named(" ".join((passage.text, *passage.headings)), world.rows.runs)
         for figure in phrase(_masked(passage, taken.get(id(passage), []), world)).figures:
-            query = _suggested(figure, runs, banks)
+            is_known = figure.unit in ("", "%", "$", "s") and not figure.signed
+            fits = {known.query for run in runs[:4] if is_known for known in banks(run) if _gives(known, figure)}
+            query = fits.pop() if len(fits) == 1 else None  # if exactly one short query about the runs does
             why = f"{figure.text} = {query}; cite it?" if query else ""
             place = (passage.line, passage.lines, passage.text, figure.text, query or "", "", why, query)
             yield Finding(UNCITED, "number", *place)
@@ -112,14 +114,6 @@ class Known(msgspec.Struct, frozen=True):
     query: str
     value: float
     kind: str
-
-
-def _suggested(figure: Figure, runs: Sequence[str], banks: Callable[[str], list[Known]]) -> str | None:
-    """The query that gives a printed number, if exactly one short query about the runs does."""
-    if figure.unit not in ("", "%", "$", "s") or figure.signed:
-        return None
-    fitting = {known.query for run in runs[:4] for known in banks(run) if _gives(known, figure)}
-    return fitting.pop() if len(fitting) == 1 else None
 
 
 def _gives(known: Known, figure: Figure) -> bool:

@@ -27,7 +27,6 @@ _SHARD = re.compile(
     r"|[-_.](?:\d+[-_]of[-_]\d+|0\d{3,})$",
     re.IGNORECASE,
 )
-_DIGITS = re.compile(r"\d+")
 _NUMBER = re.compile(r"[-_.](\d{4,})$")
 _SNIFF_ROWS, _SNIFF_BLOCKS = 20, 8  # how far we look for a first rollout before a file is passed over
 
@@ -48,14 +47,18 @@ def runs(specs: Sequence[str], notice: Notice) -> list[Found]:
     ranked: list[tuple[int, Found]] = []  # with the place of what named it
     loose: list[tuple[int, Path]] = []  # files given one by one: shards of one run belong together
     for place, spec in enumerate(specs):
-        name, path = _split(spec)
+        head, equals, rest = spec.partition("=")
+        is_named = equals and head and "/" not in head and not os.path.lexists(spec)
+        name, path = (head, rest) if is_named else (None, spec)
         paths = [] if path == "-" else _files(path, notice)
         if path == "-":
             ranked.append((place, Found(name or "stdin", (Path("-"),), name is not None)))
-        elif name is not None:
-            ranked += [(place, run) for run in _named(name, path, paths)]
+        elif name is not None:  # of a run, or before the own names of the runs of a folder
+            groups = [Found(name, tuple(paths))] if _is_glob(path) else _with_unique_names(_grouped(paths))
+            names = [name] if len(groups) == 1 else [f"{name}/{run.name}" for run in groups]
+            ranked += [(place, Found(own, run.paths, True)) for own, run in zip(names, groups, strict=True)]
         # names that differ in more than numbers are no shards of one run
-        elif _is_glob(path) and len({_DIGITS.sub("", stem(path)) for path in paths}) == 1:
+        elif _is_glob(path) and len({re.sub(r"\d+", "", stem(path)) for path in paths}) == 1:
             ranked.append((place, Found(_name_of_all(paths), tuple(paths))))
         else:
             loose += [(place, path) for path in paths]
@@ -66,22 +69,9 @@ def runs(specs: Sequence[str], notice: Notice) -> list[Found]:
     return _with_unique_names([run for _, run in ranked if run.paths])
 
 
-def _named(name: str, path: str, paths: list[Path]) -> list[Found]:
-    """The run of that name, or the runs of a folder, each by its own name after that one."""
-    groups = [Found(name, tuple(paths))] if _is_glob(path) else _with_unique_names(_grouped(paths))
-    names = [name] if len(groups) == 1 else [f"{name}/{run.name}" for run in groups]
-    return [Found(name, run.paths, True) for name, run in zip(names, groups, strict=True)]
-
-
 def stem(path: Path) -> str:
     """The name of a rollouts file without its endings."""
     return _SUFFIX.sub("", path.name) or path.name
-
-
-def _split(spec: str) -> tuple[str | None, str]:
-    name, equals, path = spec.partition("=")
-    is_named = equals and name and "/" not in name and not os.path.lexists(spec)
-    return (name, path) if is_named else (None, spec)
 
 
 def _is_glob(path: str) -> bool:

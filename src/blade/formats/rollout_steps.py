@@ -183,12 +183,8 @@ def text_of(value: Any) -> str:
         return str(value["text"])
     if isinstance(value, dict) and ("image" in str(value.get("type")) or "image_url" in value):
         return "[image]"  # a data URL of megabytes says nothing to a reader
-    return _readable(value) if value != [] else ""
-
-
-def _readable(value: Any) -> str:
-    """Compact JSON; images and the like inside it are not dumped."""
-    text = _compact(value)
+    text = _compact(value) if value != [] else ""
+    # images and the like inside it are not dumped
     return text if len(text) <= _LONG else _BASE64.sub(lambda hit: f'"[{len(hit[0]) - 2:,} characters of base64]"', text)
 
 

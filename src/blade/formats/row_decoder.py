@@ -100,11 +100,6 @@ INNER: dict[str, tuple[type[msgspec.Struct], str]] = {
 }
 
 
-def inner_shapes() -> dict[str, Shape]:
-    """The known objects before any row was seen."""
-    return {name: Shape(base=struct) for name, (struct, _) in INNER.items()}
-
-
 class RowDecoder:
     """Decodes rows whose other top-level keys are `fields`: True for scalars, False for raw JSON.
 

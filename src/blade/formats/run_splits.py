@@ -58,7 +58,8 @@ def fingerprints(run: Assembled) -> dict[str, Hashes]:
                 continue
             hashes = _told(column)
         is_same, highest = _agreed(hashes, starts)
-        if not _is_steady(hashes, starts, is_same):
+        several = np.add.reduceat((hashes != 0).astype(np.int64), starts) > 1  # tasks that tell it more than once
+        if (several & ~is_same).sum() > (1 - _STEADY) * several.sum():
             continue
         values = np.where(is_same, highest, np.uint64(0))
         known = values[values != 0]
@@ -85,14 +86,6 @@ def _agreed(hashes: Hashes, starts: Ints) -> tuple[Bools, Hashes]:
     # 0 is "not told"; less 1 it is the largest number there is, and never the least that is told
     lowest = np.minimum.reduceat(hashes - np.uint64(1), starts) + np.uint64(1)
     return highest == lowest, highest
-
-
-def _is_steady(hashes: Hashes, starts: Ints, is_same: Bools) -> bool:
-    """Does the field hold still within nearly all tasks that tell it more than once."""
-    if is_same.all():
-        return True
-    several = np.add.reduceat((hashes != 0).astype(np.int64), starts) > 1
-    return int((several & ~is_same).sum()) <= (1 - _STEADY) * int(several.sum())
 
 
 # -- lists and objects ----------------------------------------------------------------------------
@@ -252,7 +245,13 @@ def _values(
         labels, codes = _of_numbers(assemble.numbered(task[chosen], repeat, content).astype(np.float64))
     else:
         return [], np.zeros(len(chosen), np.int64)
-    return _in_order(labels, np.where(codes < 0, len(labels) - 1, codes))
+    codes = np.where(codes < 0, len(labels) - 1, codes)
+    used = np.unique(codes)  # the labels that are used, each once: numbers by value, then texts, then none
+    ordered = sorted({labels[code] for code in used.tolist()}, key=_label_order)
+    known = {label: place for place, label in enumerate(ordered)}
+    table = np.full(len(labels), -1, np.int64)
+    table[used] = [known[labels[code]] for code in used.tolist()]
+    return ordered, table[codes]
 
 
 def _of_column(column: Column, chosen: NDArray[Any]) -> tuple[list[str], NDArray[Any]]:
@@ -280,16 +279,6 @@ def _of_numbers(values: NDArray[Any]) -> tuple[list[str], NDArray[Any]]:
     codes = np.full(len(values), -1, np.int64)
     codes[is_number] = places
     return [*map(shown, distinct.tolist()), NONE], codes
-
-
-def _in_order(labels: list[str], codes: NDArray[Any]) -> tuple[list[str], NDArray[np.int64]]:
-    """The labels that are used, each once: numbers by value, then texts, then none."""
-    used = np.unique(codes)
-    ordered = sorted({labels[code] for code in used.tolist()}, key=_label_order)
-    known = {label: place for place, label in enumerate(ordered)}
-    table = np.full(len(labels), -1, np.int64)
-    table[used] = [known[labels[code]] for code in used.tolist()]
-    return ordered, table[codes]
 
 
 def _label_order(label: str) -> tuple[int, float, str]:

@@ -164,11 +164,16 @@ def _of_profile(run: str, path: Path, notice: Notice) -> Iterator[ReportedNumber
     means: dict[str, list[float]] = defaultdict(list)
     rollouts: dict[str, float] = defaultdict(float)
     try:
-        for entry in _profiles(path):
-            if _is_number(entry.get("mean/reward")):
-                means[_agent(entry)].append(float(entry["mean/reward"]))
-                count: Any = entry.get("num_rollouts")
-                rollouts[_agent(entry)] += float(count) if _is_number(count) else 0.0
+        for block in lines.stream_blocks(path):  # it holds a sample of every task and so may be large
+            if block.broken or block.too_long:
+                raise ValueError(block.broken or "a line is too long")
+            for entry, why in map(parsed, filter(None, map(bytes.strip, block.data.split(b"\n")))):
+                if entry is None:
+                    raise ValueError(why)
+                if _is_number(entry.get("mean/reward")):
+                    means[_agent(entry)].append(float(entry["mean/reward"]))
+                    count: Any = entry.get("num_rollouts")
+                    rollouts[_agent(entry)] += float(count) if _is_number(count) else 0.0
     except (OSError, ValueError, Unreadable) as error:
         notice(f"{path.name} could not be read: {error}")
         return
@@ -180,17 +185,6 @@ def _of_profile(run: str, path: Path, notice: Notice) -> Iterator[ReportedNumber
         yield ReportedNumber(run, path.name, agent, "tasks", float(len(values)))
         if rollouts[agent]:
             yield ReportedNumber(run, path.name, agent, "num_rollouts", rollouts[agent])
-
-
-def _profiles(path: Path) -> Iterator[Mapping[str, Any]]:
-    """The entries of a profile, which holds a sample of every task and so may be large."""
-    for block in lines.stream_blocks(path):
-        if block.broken or block.too_long:
-            raise ValueError(block.broken or "a line is too long")
-        for entry, why in map(parsed, filter(None, map(bytes.strip, block.data.split(b"\n")))):
-            if entry is None:
-                raise ValueError(why)
-            yield entry
 
 
 def _is_number(value: Any) -> bool:
@@ -206,25 +200,17 @@ def settings(artifacts: list[Artifact], notice: Notice) -> dict[str, str]:
     chosen: dict[str, str] = {}
     for path in of_kind(artifacts, "config"):
         for key, value in islice(_scalars(_config(path, notice)), _MAX_SCALARS):
-            if _bears_on_score(key):
-                chosen.setdefault(f"{path.name}: {key}"[:_SHOWN], _shortened(str(value))[:_SHOWN])
+            *_, above, tail = ["", *key.split(".")]
+            words = {word.lower() for word in _KEY_WORDS.findall(tail)}
+            if not words & _KEPT_OUT and (words & _BEARING or (above, tail) == ("skills", "path")):
+                text = str(value)
+                folders = re.split(r"[/\\\\]", text)
+                if len(folders) > 3 and (text[:1] in "/~" or text[1:3] in (":\\", ":/")):
+                    text = "…/" + "/".join(folders[-2:])  # those above tell of a machine and its user, not of the run
+                chosen.setdefault(f"{path.name}: {key}"[:_SHOWN], text[:_SHOWN])
             if len(chosen) >= _MAX_SETTINGS:
                 return chosen
     return chosen
-
-
-def _shortened(value: str) -> str:
-    """A path without the folders above: they tell of a machine and its user, not of the run."""
-    parts = re.split(r"[/\\\\]", value)
-    is_path = len(parts) > 3 and (value[:1] in "/~" or value[1:3] in (":\\", ":/"))
-    return "…/" + "/".join(parts[-2:]) if is_path else value
-
-
-def _bears_on_score(key: str) -> bool:
-    """Does the name of a setting say that it may: its last part, or the one before."""
-    *_, above, tail = ["", *key.split(".")]
-    words = {word.lower() for word in _KEY_WORDS.findall(tail)}
-    return not words & _KEPT_OUT and (bool(words & _BEARING) or (above, tail) == ("skills", "path"))
 
 
 def _config(path: Path, notice: Notice) -> Any:

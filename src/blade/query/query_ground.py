@@ -80,7 +80,7 @@ def opened(runs: tuple[Files, ...], memory_mb: int) -> duckdb.DuckDBPyConnection
     import duckdb
 
     try:
-        connection = connect(files, memory_mb, _THREADS)
+        connection = connect(files, memory_mb, threads=2)
     except duckdb.Error as error:
         raise damage(error) or error from error
     for table in (*TABLES, FIELD_TEXTS):
@@ -127,8 +127,6 @@ _LINES = (
 )
 _NO_REWARD = "no row has a reward; for rows that are not NeMo Gym's, --map reward=FIELD names it"
 _WHOLE = frozenset(("count", "any_value", "first", "last", "mode", "list"))  # for which a cut text will do
-_JUDGED = frozenset(("reward", "passed", "score"))
-_COMPARED = frozenset(("COMPARISON", "BETWEEN"))
 
 
 def unknown(query: str, connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
@@ -160,7 +158,8 @@ def limits(query: str, connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]
     compared: set[str] = set()  # columns whose texts are looked into: by a comparison, a list, a function of a text
     for node in nodes(tree):
         function = function_name(node)
-        is_looking = node.get("class") in _COMPARED or node.get("type") in ("COMPARE_IN", "COMPARE_NOT_IN")
+        looks = ("COMPARISON", "BETWEEN", "COMPARE_IN", "COMPARE_NOT_IN")
+        is_looking = node.get("class") in looks or node.get("type") in looks
         if function not in _WHOLE if function else is_looking:
             compared |= columns_in(node) & named
     sql = 'select distinct path, "column", is_cut from fields where is_cut or "column" <> path order by all'
@@ -173,7 +172,7 @@ def limits(query: str, connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]
         if path.lower() in named & set(RESERVED) and column != path and column.lower() not in named:
             ours = f"{path} is a column of BLADE's own"
             notes.append(f"{ours}; the field {path} of the rows is called \"{column}\" here")
-    if (measure is not None and measure.name in RATES) or named & _JUDGED:
+    if (measure is not None and measure.name in RATES) or named & {"reward", "passed", "score"}:
         counts = connection.execute("select count(*), count(reward) from rollouts").fetchone()
         notes += [_NO_REWARD] if counts and counts[0] and not counts[1] else []
         unjudged = "select run from rollouts group by run having count(passed) = 0 and count(reward) > 0"
@@ -238,7 +237,6 @@ def _runs(node: dict[str, Any]) -> Iterator[str]:
 
 MEMORY_MB = 2_000
 MAX_ROWS = 1_000_000
-_THREADS = 2
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -321,7 +319,7 @@ def answered(
     measure = measure_of(query)
     try:
         if measure is None:
-            if not select.is_sql(query):
+            if not select.START.match(query):
                 raise measures.misread(query) or select.refused(
                     f"{query.strip()[:60]!r} is no measure and no SELECT",
                     f"the measures are {', '.join(measures.NAMES)}; for anything else write a SELECT",

@@ -29,7 +29,7 @@ _REFUSED = frozenset(
     "current_schemas current_user user session_user current_role current_query".split()
 )
 _MAX_CHARACTERS = 20_000
-_START = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|from|values)\b", re.I | re.S)
+START = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|from|values)\b", re.I | re.S)
 _TWINS = """select distinct path, "column" from fields as one where "column" <> path and exists (
     select 1 from fields as other where lower(other.path) = lower(one.path) and other.path <> one.path)"""
 
@@ -65,11 +65,6 @@ def _tree(sql: str, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     for part in nodes(node):
         _refuse(part, known)
     return node
-
-
-def is_sql(query: str) -> bool:
-    """Whether a query begins as a SELECT does."""
-    return _START.match(query) is not None
 
 
 def nodes(tree: Any, *types: str) -> Iterator[dict[str, Any]]:

@@ -111,7 +111,8 @@ def _role(codes: Array, present: Array, values: Array, texts: list[str], type_na
         return CONSTANT
     if is_reward(values, present, type_name, rows):
         return REWARD
-    varies = is_varying(codes, rows)
+    low, high = np.minimum.reduceat(codes, rows.starts), np.maximum.reduceat(codes, rows.starts)
+    varies = bool((low != high).mean() > 0.05)  # repeats of one task differ in it, in more than one task of twenty
     n_tasks = len(rows.starts)
     if not varies and rows.has_repeats:
         return IDENTITY if len(texts) == n_tasks and present.all() else TASK
@@ -132,15 +133,6 @@ def _role(codes: Array, present: Array, values: Array, texts: list[str], type_na
 
 def _is_short(texts: list[str]) -> bool:
     return sum(len(text) <= LONG for text in texts) >= 0.5 * len(texts)
-
-
-def is_varying(codes: Array, rows: Rows) -> bool:
-    """Whether repeats of one task differ in it, in more than one task of twenty."""
-    starts = rows.starts
-    if not starts.size:
-        return False
-    low, high = np.minimum.reduceat(codes, starts), np.maximum.reduceat(codes, starts)
-    return bool((low != high).mean() > 0.05)
 
 
 def is_reward(values: Array, present: Array, type_name: str, rows: Rows) -> bool:

@@ -52,12 +52,8 @@ class Watcher(Protocol):
     def notice(self, text: str) -> None: ...
 
 
-class Silent:
+class Silent(Watcher):
     """A watcher that nobody watches."""
-
-    def start(self, what: str, total: int, unit: str = "bytes") -> None: ...
-    def advance(self, done: int) -> None: ...
-    def notice(self, text: str) -> None: ...
 
 
 def open_index(path: Path, reader: Reader, watcher: Watcher) -> Index:

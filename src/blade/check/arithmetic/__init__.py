@@ -15,19 +15,15 @@ def contradictions(document: Document) -> list[Finding]:
     """Statements that cannot both be true, in the order of their lines; one for each cause."""
     tables = (*document.tables, *as_tables(document))
     grids = [source for table in tables if (source := grid(table)) is not None]
-    inner = [*_sentences(document), *(fault for source in grids for fault in _table(source))]
+    inner = [contradiction(sentence.line, sentence.lines, sentence.own, *fault)
+             for sentence in document.sentences for fault in faults(sentence.own, sentence.before)]  # fmt: skip
+    inner += [fault for source in grids for fault in _table(source)]
     distinct = list({(fault.line, fault.printed): fault for fault in reversed(inner)}.values())
     for fault in (*unmet(grids), *mismatches(grids)):
         # A number that is wrong in its own sentence or table is wrong elsewhere too: one cause, told once.
         lines = {line for old in distinct for line in (old.lines if old.reading == "total" else (old.line,))}
         distinct += [fault] if lines.isdisjoint(fault.lines) else []
     return sorted(distinct, key=lambda fault: (fault.line, fault.reading))
-
-
-def _sentences(document: Document) -> Iterator[Finding]:
-    for sentence in document.sentences:
-        for fault in faults(sentence.own, sentence.before):
-            yield contradiction(sentence.line, sentence.lines, sentence.own, *fault)
 
 
 def _table(source: Grid) -> Iterator[Finding]:
