@@ -28,7 +28,6 @@ _UNIT = re.compile(r"(?:\s?(?:[-–—]|to)\s?[\d.]+)?\s?(?P<unit>%|per ?cent\b|
 _PERCENT, _IN_PERCENT = re.compile(r"(?P<unit>%)"), re.compile(r"\bin (?P<unit>%|per ?cent\b)", re.IGNORECASE)
 _CLAIM = re.compile(r"c\d+")
 _UNASKED = re.compile(r"stopped|memory|names none|cannot be (?:asked|made) here")  # the query may be right
-_AS_TOLD = "astoldabove"  # squeezed
 Verdict = tuple[bool | None, str, str]  # whether it holds, if that can be said; what is printed; what is expected
 
 
@@ -226,7 +225,7 @@ def _states(printed: str, value: str) -> bool:
     tail, written = squeezed(printed), squeezed(value)
     cuts = range(min(len(written), 2_000), 4, -1)
     ends = any(tail.rstrip(".…").endswith(written[:length]) for length in cuts)
-    parts = [part.strip(".…;:") for part in tail.split(_AS_TOLD)]  # a page does not repeat itself
+    parts = [part.strip(".…;:") for part in tail.split("astoldabove")]  # a page does not repeat itself
     return written in tail or ends or (len(parts[-1]) > 7 and all(part in written for part in parts))
 
 

@@ -30,7 +30,6 @@ LONGEST_TEXT = 1000  # of a name of an agent, a model or a task
 NO_INDEX = -(1 << 63)  # a task or repeat index that is not there
 MAX_REWARD = 1e100  # beyond it a reward is no measurement, and its square no number
 _LAST = {name: code for code, name in enumerate(LAST_KINDS)}
-_OF_MODEL = frozenset(("message", "reasoning", "call"))
 
 
 # What a reward can be, the codes of `reward_kind`.
@@ -93,7 +92,7 @@ def counts_of_kinds(kinds: Sequence[str]) -> _Counts:
     """A turn is a run of items that the model made without being answered in between."""
     n_turns, in_turn = 0, False
     for kind in kinds:
-        by_model = kind in _OF_MODEL
+        by_model = kind in ("message", "reasoning", "call")
         n_turns += by_model and not in_turn
         in_turn = by_model
     return len(kinds), kinds.count("call"), n_turns, _LAST[kinds[-1]] if kinds else 0

@@ -125,11 +125,8 @@ def _in_folder(folder: Path, notice: Notice) -> list[Path]:
     if passed_over:
         notice(f"passed over {passed_over} JSONL file(s) in {folder} that hold no rollouts")
     if not paths:
-        raise NothingToRead(
-            f"no rollouts found in {folder}",
-            "a rollouts file is a .jsonl (or .jsonl.gz, .jsonl.zst) whose rows have a response or a reward",
-            "no-rollouts",
-        )
+        hint = "a rollouts file is a .jsonl (or .jsonl.gz, .jsonl.zst) whose rows have a response or a reward"
+        raise NothingToRead(f"no rollouts found in {folder}", hint, "no-rollouts")
     return _once(paths, notice)
 
 

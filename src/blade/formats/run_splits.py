@@ -194,17 +194,13 @@ def split(run: Assembled, field: str) -> list[Assembled]:
     labels, place = _values(main, field, chosen, tasks.code)
     needs = f"--by needs a field with 2 to {MAX_VALUES} values"
     if len(labels) > MAX_VALUES:
-        raise UsageError(
-            f"{field} has {len(labels):,} values in {rollouts.run}: too many to compare",
-            f"{needs}, such as skills_ref.hash", "cannot-split",
-        )  # fmt: skip
+        message = f"{field} has {len(labels):,} values in {rollouts.run}: too many to compare"
+        raise UsageError(message, f"{needs}, such as skills_ref.hash", "cannot-split")
     if not labels or labels == [NONE]:
         raise _no_such_field(run, field)
     if len(labels) == 1:
-        raise UsageError(
-            f"every row of {rollouts.run} has {field} = {labels[0]}",
-            f"{needs}; files are compared as `blade compare A B`", "cannot-split",
-        )  # fmt: skip
+        message = f"every row of {rollouts.run} has {field} = {labels[0]}"
+        raise UsageError(message, f"{needs}; files are compared as `blade compare A B`", "cannot-split")
     return [_part(run, field, label, chosen[place == number], tasks) for number, label in enumerate(labels)]
 
 
@@ -302,8 +298,5 @@ def _no_such_field(run: Assembled, field: str) -> UsageError:
     last = field.rpartition(".")[2].lower()
     near += [name for name in lower if last and last in name and name not in near]
     meant = [lower[name] for name in near] or names
-    return UsageError(
-        f"no row of {run.rollouts.run} has a field {field}",
-        f"fields that rows have: {', '.join(meant[:_HINTS])}",
-        "no-such-field",
-    )
+    hint = f"fields that rows have: {', '.join(meant[:_HINTS])}"
+    return UsageError(f"no row of {run.rollouts.run} has a field {field}", hint, "no-such-field")

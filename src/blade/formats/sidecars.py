@@ -25,13 +25,11 @@ _ENDINGS |= {kind: f"_{kind}.json" for kind in _METRICS} | {"reward_profiling": 
 _SCORES = re.compile(
     r"^(mean|std)/reward$|^mean/\w*tokens$|pass@|majority@|accuracy|^coverage/|^num_|^repeat "
 )
-_PACKED = ("", ".gz", ".zst")
 _BESIDE = {
     "config": ("config.yaml", "config.yml", "config.json", ".hydra/config.yaml", ".hydra/overrides.yaml"),
     "notes": ("notes.md",), "benchmark": ("blade.toml",),
 }  # fmt: skip
 _MANIFEST = "_manifest.json"  # what `blade eval run` writes of a run
-_SAYS = ("identity", "config", "seeds")  # of a manifest; the rest tells of its sittings
 _MAX_SMALL = 64 << 20  # a metrics file beyond this is not what its name says
 _MAX_CONFIG = 4 << 20
 _MAX_SCALARS = 100_000  # looked at in a config; aliases of YAML can make a small file endlessly wide
@@ -62,7 +60,8 @@ def artifacts(run: find.Found) -> list[Artifact]:
         return artifacts
     bases = _bases(run)
     folder, manifests = run.paths[0].parent, [f"{base}{_MANIFEST}" for base in bases]
-    paths_of = {kind: [f"{base}{ending}{pack}" for base in bases for pack in _PACKED] for kind, ending in _ENDINGS.items()}
+    ends = {kind: [f"{ending}{pack}" for pack in ("", ".gz", ".zst")] for kind, ending in _ENDINGS.items()}
+    paths_of = {kind: [f"{base}{end}" for base in bases for end in ends[kind]] for kind in ends}
     paths_of |= {kind: [str(folder / name) for name in names] for kind, names in _BESIDE.items()}
     for kind, paths in paths_of.items():
         others = manifests if kind == "config" else []
@@ -224,7 +223,7 @@ def _config(path: Path, notice: Notice) -> Any:
         notice(f"{path.name} could not be read: {(str(error).splitlines() or ['no reason given'])[0]}")
         return None
     if path.name.endswith(_MANIFEST) and isinstance(data, Mapping):
-        return {name: data[name] for name in _SAYS if name in data}
+        return {name: data[name] for name in ("identity", "config", "seeds") if name in data}  # not its sittings
     return data
 
 

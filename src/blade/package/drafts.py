@@ -54,11 +54,8 @@ def refuse_filled(folder: Path, force: bool) -> None:
     for name in place.FOLDERS:
         refuse_link(folder / name)
         if not force and (folder / name).is_dir() and any((folder / name).iterdir()):
-            raise UsageError(
-                f"{folder}/{name} holds files already",
-                "name another folder, or add --force to write over them",
-                "output-not-empty",
-            )
+            hint = "name another folder, or add --force to write over them"
+            raise UsageError(f"{folder}/{name} holds files already", hint, "output-not-empty")
 
 
 def scaffold(
@@ -179,7 +176,8 @@ def golden(
     model, of_run = report.runs[0].model or run.name, facts(report)[0]
     names = {"model": of_run.run.model or model, "model_name": model, "benchmark": benchmark}
     base = folder / "golden_reports" / f"{run.name}_golden_report.md"
-    anchors = _anchors(text, report, run, benchmark, threshold, watcher)
+    worlds = Worlds(world_of([run], threshold, watcher, report))
+    anchors = as_file(drafted(text, worlds, 12), benchmark, model)
     contents = {
         base: text,
         base.with_name(f"{base.stem}_metrics.json"): _json({**metrics(of_run), **names}),
@@ -248,13 +246,6 @@ def redraft(package: Layout, parts: Golden, watcher: Watcher) -> bool:
 def _marked(text: str, source: str) -> str:
     title, _, body = text.partition("\n")
     return f"{title}\n\n{_DRAFT.format(path=source)}\n{body}"
-
-
-def _anchors(
-    text: str, report: Report, run: Loaded, benchmark: str, threshold: float | None, watcher: Watcher
-) -> dict[str, Any]:
-    worlds = Worlds(world_of([run], threshold, watcher, report))
-    return as_file(drafted(text, worlds, 12), benchmark, report.runs[0].model or run.name)
 
 
 def _json(value: Any) -> str:

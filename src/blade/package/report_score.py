@@ -148,10 +148,8 @@ def bench_for(case: Case, watcher: Watcher, least: int = MIN_ANCHORS) -> Bench:
         rest = [anchor for anchor in seat.anchors if anchor not in seat.telling]
         reasons = dict.fromkeys(anchor.problem or "the shallow report has it too" for anchor in rest)
         why = f"; {len(rest)} cannot: {'; '.join(reasons)}" if rest else ""
-        raise CannotJudge(
-            f"{len(seat.telling)} anchor facts can be used, {least} are needed{why}",
-            "give each fact a query, its value and the tasks it is about, as extract-anchor-facts does",
-        )
+        hint = "give each fact a query, its value and the tasks it is about, as extract-anchor-facts does"
+        raise CannotJudge(f"{len(seat.telling)} anchor facts can be used, {least} are needed{why}", hint)
     return seat
 
 

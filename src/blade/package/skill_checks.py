@@ -18,7 +18,6 @@ from blade.package.shallow import HEADING, unfenced
 from blade.package.validation import SKILL, Check, either, plural, words
 
 MIN_LINES, MIN_HEADINGS = 50, 3
-
 MIN_WORDS = 100  # distinct ones, of the whole skill
 MIN_SECTION_WORDS = 10  # distinct ones, of a section with those below it
 MIN_TERMS = 2  # words of the rows or of the trade in each section, and their least share of its words

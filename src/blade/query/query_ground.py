@@ -320,10 +320,9 @@ def answered(
     try:
         if measure is None:
             if not select.START.match(query):
-                raise measures.misread(query) or select.refused(
-                    f"{query.strip()[:60]!r} is no measure and no SELECT",
-                    f"the measures are {', '.join(measures.NAMES)}; for anything else write a SELECT",
-                )
+                message = f"{query.strip()[:60]!r} is no measure and no SELECT"
+                hint = f"the measures are {', '.join(measures.NAMES)}; for anything else write a SELECT"
+                raise measures.misread(query) or select.refused(message, hint)
             return _selected(query, connection)
         try:
             tree = select.parsed("".join(measures.asked(measure)), connection(False))

@@ -90,7 +90,6 @@ RESERVED = (
     "total_tokens", "seconds", "cost_usd", "stop_reason", "truncated", "errored", "timed_out", "model",
     "agent", "file", "line",
 )  # fmt: skip
-_NO_ROOM = "Could not write file"
 
 
 def quoted(name: str) -> str:
@@ -147,7 +146,8 @@ def writing(path: Path) -> Iterator[Writer]:
             with contextlib.suppress(OSError):
                 os.unlink(rest)
         text = str(error).partition("\n")[0]
-        if isinstance(error, duckdb.Error) and (isinstance(error, duckdb.IOException) or _NO_ROOM in text):
+        is_full = isinstance(error, duckdb.Error) and "Could not write file" in text
+        if is_full or isinstance(error, duckdb.IOException):
             raise cache.Unwritable(text.rpartition(": ")[2]) from error
         raise
 

@@ -52,8 +52,12 @@ class Watcher(Protocol):
     def notice(self, text: str) -> None: ...
 
 
-class Silent(Watcher):
+class Silent:
     """A watcher that nobody watches."""
+
+    def start(self, what: str, total: int, unit: str = "bytes") -> None: ...
+    def advance(self, done: int) -> None: ...
+    def notice(self, text: str) -> None: ...
 
 
 def open_index(path: Path, reader: Reader, watcher: Watcher) -> Index:
@@ -82,11 +86,8 @@ def _in_temporary(path: Path, reader: Reader, watcher: Watcher) -> Index:
         with cache.temporary() as folder:
             return _in(folder, path, reader, watcher)
     except cache.Unwritable as error:
-        raise Unreadable(
-            f"no room to index {path}: {error}",
-            "free some disk space, or set BLADE_CACHE_DIR to a folder on a disk that has some",
-            "no-space",
-        ) from error
+        hint = "free some disk space, or set BLADE_CACHE_DIR to a folder on a disk that has some"
+        raise Unreadable(f"no room to index {path}: {error}", hint, "no-space") from error
 
 
 # -- what is known of the source ------------------------------------------------------------------
