@@ -260,7 +260,6 @@ _OUTCOMES = {  # the words for the two outcomes that every run has
     "failed": re.compile(r"\bfail(?:s|ed|ing|ures?)?\b(?!\s*rate)", re.IGNORECASE),
 }
 _ORDINALS = "first second third fourth fifth sixth seventh eighth".split()
-_BREAK = re.compile(r"[;:—–]|\.\s")
 About = tuple[str, str]  # a column, or `measured` or `k`; and the value that a citation is about
 
 
@@ -308,7 +307,7 @@ def _other(subject: About, item: Cited, every: set[About], world: World) -> str 
     (column, cited), passage = subject, item.passage
     if passage is None:
         return None
-    breaks = [hit.end() for hit in _BREAK.finditer(passage.own)]
+    breaks = [hit.end() for hit in re.finditer(r"[;:—–]|\.\s", passage.own)]
     start = max((place for place in breaks if place <= item.start), default=0)
     end = min((place for place in breaks if place > item.end), default=len(passage.own))
     clause = passage.label if passage.kind == "cell" else passage.own[start:end]

@@ -111,12 +111,10 @@ def _prose(data: Any, text: str, world: World | None, read: Reader) -> tuple[Fin
     return tuple(moved)
 
 
-_MARKED = re.compile(r"<!--c\d+-->")  # what a report of ours leaves behind a number
-
-
 def with_claims(text: str, path: Path) -> str:
     """Add the queries of its claims to the text of the page at `path`, where they are beside it."""
-    is_page = path.suffix == ".md" and _MARKED.search(text) is not None and "<!--blade claims" not in text
+    is_marked = re.search(r"<!--c\d+-->", text) is not None  # as a report of ours leaves behind a number
+    is_page = path.suffix == ".md" and is_marked and "<!--blade claims" not in text
     if not is_page or not path.with_suffix(".json").is_file():
         return text
     try:

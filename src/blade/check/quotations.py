@@ -77,9 +77,6 @@ def _unquoted(text: str) -> str:
     return blanked(text, [(start, end) for quote, start, end in quotes_in(text) if _is_long(quote)])
 
 
-_CODE = re.compile(r"`([^`]*[^`\s]\s[^`]{6,})`")
-
-
 def _is_cited(places: tuple[Address, ...]) -> bool:
     return any(place.is_pinned for place in places)
 
@@ -95,7 +92,8 @@ def _in_passage(passage: Passage, row: tuple[Address, ...] | None, rows: Rows) -
     bound = {quote: addresses(hit[1], rows) if hit else () for quote, hit in hits}
     exact = {quote for quote, places in bound.items() if any(place.repeat is not None for place in places)}
     quotes = [quote for quote in bound if _is_long(quote[0]) or quote in exact]
-    for code in _CODE.finditer(text):  # words in code are quoted where their step stands right behind them
+    # words in code are quoted where their step stands right behind them
+    for code in re.finditer(r"`([^`]*[^`\s]\s[^`]{6,})`", text):
         hit = _BOUND.match(text, code.end())
         if hit and _is_cited(places := addresses(hit[1], rows)):
             bound[code[1], code.start(), code.end()] = places
@@ -279,7 +277,6 @@ def _is_said(before: str, after: str = "") -> bool:
 
 
 _CUT = re.compile(r"\s*(?:\[?(?:…|\.{3,})\]?(?:\s*\([\d,]+ characters more\))?)\s*")
-_PUT_IN = re.compile(r"\[[^\[\]]{0,80}\]")  # a word of whoever quotes
 _BREAK = re.compile(r"\\+[nrt]")
 _SAME = str.maketrans(
     dict.fromkeys("“”„‟«»‘’‚‛\"'", "'") | dict.fromkeys("–—−‐‑", "-") | dict.fromkeys("\\*`", "")
@@ -297,7 +294,7 @@ def squeezed(text: str) -> str:
 def pieces(quote: str) -> tuple[list[str], list[str]]:
     """The parts of a quotation between its cuts, squeezed; then those where [words] are cuts as well."""
     text, forms = PLACEHOLDER.sub("…", quote), []  # it stands for something that was taken out
-    for form in (text, _PUT_IN.sub("…", text)):
+    for form in (text, re.sub(r"\[[^\[\]]{0,80}\]", "…", text)):  # a word of whoever quotes
         parts = [squeezed(part) for part in _CUT.split(form)]
         parts[0], parts[-1] = parts[0].lstrip(_EDGES), parts[-1].rstrip(_EDGES)
         forms.append([part for part in parts if part])

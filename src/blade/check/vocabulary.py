@@ -18,7 +18,6 @@ def _table() -> dict[str, Any]:
 
 
 def words(name: str) -> frozenset[str]:
-    """The words of a list."""
     return frozenset(_table()["words"][name]["words"].split())
 
 

@@ -119,7 +119,6 @@ def shown(number: float) -> str:
 
 
 def has_index(rows: Rows) -> bool:
-    """Does any row carry a task index."""
     return bool((rows.numbers("task_index") != NO_INDEX).any() or (rows.texts("task_text")[0] >= 0).any())
 
 
@@ -348,15 +347,12 @@ def one_run(
 
 
 def _keys(rows: Rows, agent: str | None, task_id: str | None, each: bool) -> dict[Key, str]:
-    """The keys of a sidecar with their failure class, of one agent if it tells agents apart.
-
-    `each` row of the materialised inputs is a rollout of its own, each row of the failures an attempt.
-    """
+    """The keys of a sidecar with their failure class, of one agent if it tells agents apart."""
     if not rows.n_rows:
         return {}
     tasks = task_keys(rows, task_id)
     repeats = rows.numbers("repeat").astype(np.int64)
-    if each:
+    if each:  # row is a rollout of its own, as in the materialised inputs; in the failures it is an attempt
         repeats = numbered(tasks.code, repeats, rows.numbers("row_hash").astype(np.uint64))
     codes, texts = rows.texts("agent")
     wanted = codes == texts.index(agent) if agent in texts else np.ones(rows.n_rows, bool)

@@ -63,7 +63,6 @@ def is_task_field(name: str) -> bool:
 
 
 def can_be_column(name: str) -> bool:
-    """Is it a name that a column can have."""
     return len(name) <= MAX_NAME and not _UNNAMEABLE.intersection(name)
 
 

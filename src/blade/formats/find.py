@@ -152,11 +152,8 @@ def _may_be_rollouts(path: Path) -> bool:
 
 
 def reader_of(path: Path) -> Any:
-    """The module of FORMATS that reads a file, by its first readable rows; None where none of them is a rollout.
-
-    What can be read only once is not looked into: it gets the first format.
-    """
-    if str(path) == "-" or not path.is_file():
+    """The module of FORMATS that reads a file, by its first readable rows; None where none of them is a rollout."""
+    if str(path) == "-" or not path.is_file():  # can be read only once, and is not looked into
         return next(iter(FORMATS.values()))
     pairs = product(islice(_rows(path), _SNIFF_ROWS), FORMATS.values())
     return next((reader for row, reader in pairs if reader.matches(row)), None)

@@ -148,7 +148,6 @@ class Rows:
         return source.row_bytes(local)
 
     def row_hash(self, row: int) -> int:
-        """A hash of the content of a row."""
         return xxhash.xxh3_64_intdigest(self.row_bytes(row))
 
 

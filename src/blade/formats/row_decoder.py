@@ -101,10 +101,7 @@ INNER: dict[str, tuple[type[msgspec.Struct], str]] = {
 
 
 class RowDecoder:
-    """Decodes rows whose other top-level keys are `fields`: True for scalars, False for raw JSON.
-
-    It refuses rows with a key it does not know, because a struct would drop that key in silence.
-    """
+    """Decodes rows whose other top-level keys are `fields`: True for scalars, False for raw JSON."""
 
     def __init__(self, fields: Mapping[str, bool], inner: Mapping[str, Shape]) -> None:
         usage = inner["usage"].type | None
@@ -119,6 +116,7 @@ class RowDecoder:
         others += [(key, msgspec.Raw) for key in UNREAD]
         columns += [(f"f{number}", kind | msgspec.UnsetType, msgspec.UNSET) for number, (_, kind) in enumerate(others)]
         rename = KNOWN | {f"f{number}": key for number, (key, _) in enumerate(others)}
+        # refuses rows with a key it does not know, which a struct would drop in silence
         row = msgspec.defstruct("Row", columns, rename=rename, forbid_unknown_fields=True, gc=False)
         decoder = msgspec.json.Decoder(row)
         self.decode, self.decode_lines = decoder.decode, decoder.decode_lines
@@ -238,17 +236,14 @@ def _strict(line: bytes) -> bytes:
 
 
 def learn(fields: dict[str, bool], row: Members) -> bool:
-    """Make room in `fields` for the keys of `row` and for values of a kind not met before.
-
-    Of too many keys the first in rank stay, so that the order of the rows does not matter.
-    """
+    """Make room in `fields` for the keys of `row` and for values of a kind not met before."""
     known = {*KNOWN.values(), *UNREAD}
     before = dict(fields)
     for key, value in row.items():
         if key in known or not can_be_column(key):
             continue
         if key not in fields and len(fields) >= MAX_FIELDS:
-            last = max(fields, key=rank)
+            last = max(fields, key=rank)  # the first in rank stay, so that the order of the rows does not matter
             if rank(key) > rank(last):
                 continue
             del fields[last]

@@ -25,7 +25,6 @@ MAX_SIZE = 64 << 20  # bytes of a report or sidecar; what is larger is none
 _NO_ROLLOUTS = ("materialized_inputs", "reward_profiling", "aggregate")
 _REPORT = re.compile(r"^(?P<prefix>.+?)[-_]golden[-_]report\.md$", re.IGNORECASE)
 _VERSUS = re.compile(r"[-_]vs[-_]", re.IGNORECASE)
-_ENDING = re.compile(r"[-_.]?rollouts?$", re.IGNORECASE)
 _ROOT = re.compile(r"(?i)(?:readme|licen[cs]e|notice|citation|changelog|authors|contributing)(?:[._-].*)?")
 FOLDERS = ("skill", "rollouts", "golden_reports")
 _OF_SKILL = ("references", "scripts", "assets")  # what may lie beside a skill
@@ -109,7 +108,7 @@ def golden(report: Path) -> Golden:
 def prefix_of(rollouts: Path) -> str:
     """What a rollouts file is called beside its reports: its name without `_rollouts`."""
     stem = rollouts.name.partition(".jsonl")[0]
-    return _ENDING.sub("", stem) or stem
+    return re.sub(r"[-_.]?rollouts?$", "", stem, flags=re.IGNORECASE) or stem
 
 
 def rollouts_of(golden: Golden, rollouts: Sequence[Path], models: Sequence[str] = ()) -> Path | None:

@@ -153,7 +153,6 @@ def _statement(part: Passage, known: Tasks, ids: Iterable[str] = (), counts: str
 
 
 _ID_HEAD = re.compile(r"(?:task|rollout|transcript|instance|problem|ticket)\b(?!s)", re.IGNORECASE)
-_LISTED = re.compile(r"\d\s*[,;/]\s*\d|\d and \d")
 
 
 def _rows(document: Document, known: Tasks) -> Iterator[Paragraph]:
@@ -163,7 +162,8 @@ def _rows(document: Document, known: Tasks) -> Iterator[Paragraph]:
         heading, columns = _statement(above, known) if above is not None else None, set[int]()
         for column, head in enumerate(table.header):
             parts = [row.cells[column] for row in table.rows if column < len(row.cells)]
-            is_list = any(_LISTED.search(cell.text) for cell in parts) and not any(cell.comments for cell in parts)
+            is_list = any(re.search(r"\d\s*[,;/]\s*\d|\d and \d", cell.text) for cell in parts)
+            is_list = is_list and not any(cell.comments for cell in parts)
             if compiled("id_column").match(head.text.strip("`* ")) and (is_list or _ID_HEAD.match(head.text)):
                 columns.add(column)
         for row in table.rows:
@@ -180,14 +180,13 @@ def _row(table: Table, row: Row, columns: set[int], known: Tasks) -> Statement:
     return _statement(sentence, known, ids, " | ".join(counts) or " ")
 
 
-_TOKEN = re.compile(r"[^\s`'\"“”|,;:()\[\]{}<>]+")
 _SERIES = re.compile(r"(?<![\w.,])\d+(?:, \d+)+(?:,? (?:and|or) \d+)?(?![\w%]|\.\d)")
 
 
 def mentions(text: str, known: Tasks) -> list[tuple[int, int, str]]:
     """Where a text names tasks and rollouts, and which: a bare number only where it is said to be one."""
     places: list[tuple[int, int, str]] = []
-    for hit in _TOKEN.finditer(text):
+    for hit in re.finditer(r"[^\s`'\"“”|,;:()\[\]{}<>]+", text):
         token = hit[0].rstrip(".!?*_").lstrip("*_").partition("#")[0]
         is_word = known.keys and not token.isdigit()
         if (name := known.rollout(token) or (known.key(token) if is_word else None)) is not None:
@@ -314,10 +313,7 @@ def _said(anchor: Anchor, meant: Meaning, passage: Paragraph) -> Iterator[Hit]:
 
 
 def is_about(anchor: Anchor, meant: Meaning, number: int, passage: Paragraph) -> bool:
-    """Whether a statement of a passage is about what an anchor is about.
-
-    It, a neighbour or the passage names the tasks; or the passage names a tool, value or field of the query.
-    """
+    """Whether it, a neighbour or the passage names the tasks, or the passage a tool, value or field of the query."""
     wanted, every = frozenset(anchor.tasks), passage.all
     spans = ((number, number + 1), (max(0, number - 1), number + 1), (number, number + 2), (0, len(every)))
     if wanted and any(_covers(named(every[start:end]), wanted) for start, end in spans):

@@ -24,7 +24,6 @@ from blade.query.query_process import Answers
 from blade.tables.index import Watcher
 
 MAX_ROWS = 400  # rollouts that a report could list one by one
-_BY_RUN = re.compile(r"\bby\s+run\b", re.IGNORECASE)
 
 
 class Worlds:
@@ -50,7 +49,7 @@ class Worlds:
     def is_of_others(self, query: str) -> bool:
         """Whether a query needs the rows of other runs."""
         is_named = any(f"'{run}'" in query for run in self.others)
-        return is_named or (bool(self.others) and _BY_RUN.search(query) is not None)
+        return is_named or (bool(self.others) and re.search(r"\bby\s+run\b", query, re.I) is not None)
 
     def is_aggregate(self, query: str) -> bool:
         """Whether a query gives a total of all rollouts or of a slice of tasks: any table of results does."""

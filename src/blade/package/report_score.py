@@ -33,7 +33,6 @@ BARE = 0.5  # what a passage about tasks without evidence costs
 MADE_UP = 0.7  # what is left of the score for each id or quotation that no rollout has, at least BASE
 FRAMED, MOSTLY = 0.2, 0.4  # shares of sentences that may ask, deny or repeat a formula; that leave nothing
 OFTEN = 5  # sentences from which on words are a formula
-PROSE = ("sentence", "item", "quote")
 MOST_PROBLEMS = 20
 ROWS, WORDING = "rollouts", "wording"
 NOTE = (
@@ -437,7 +436,7 @@ _DISOWNED = compiled("disowned")
 
 def _plain(reading: Reading) -> tuple[float, list[str]]:
     """Whether a report means what it says: questions, denials and formulas may be a few of its sentences."""
-    prose = [statement for statement in reading.statements if statement.kind in PROSE]
+    prose = [statement for statement in reading.statements if statement.kind in ("sentence", "item", "quote")]
     if _DISOWNED.match(reading.title.lstrip("# ")) or any(_OF_ITSELF.search(each.text) for each in prose):
         return 0.0, ["the report takes back what it says"]
     ends, again = Counter(end for each in prose for end in _ends(each.text)), Counter(each.text for each in prose)

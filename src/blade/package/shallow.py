@@ -14,7 +14,6 @@ NOTE = (
     "A judge that scores it close to the golden report does not look for a diagnosis.",
     "Do not use it as a report.",
 )
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*?)(?:\s+#+)?\s*$")
 _RULE = re.compile(r"^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
 # Headings under which a table is a diagnosis or no result, whatever its columns are called.
@@ -56,7 +55,7 @@ def unfenced(text: str) -> Iterator[tuple[int, str]]:
     """The lines of a Markdown text outside fences, each with its number from 0."""
     fence = ""
     for number, line in enumerate(text.splitlines()):
-        mark = _FENCE.match(line)
+        mark = re.match(r" {0,3}(`{3,}|~{3,})", line)
         if mark and (not fence or mark[1].startswith(fence)):
             fence = "" if fence else mark[1]
         elif not fence:

@@ -35,7 +35,6 @@ SMALL = words_of("small")
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _RESERVED = ("anthropic", "claude")
 _PART = re.compile(r"^\s*(?:#{1,6}\s|[-*+]\s|\d{1,2}[.)]\s|\*\*|\|)\s*(.*\w.*)$")
-_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 _PERSON = re.compile(r"^\s*(I|You|We)\b|\b(I can|I will|I'll|you can use|we will)\b", re.IGNORECASE)
 
 
@@ -71,7 +70,7 @@ def _head(page: str, own: set[str]) -> Iterator[Check]:
         ("name", not is_own, f"is neither the folder of the skill nor the benchmark ({', '.join(sorted(own))})"),
         ("description", len(description) > MAX_DESCRIPTION,
          f"has {len(description):,} characters, at most {MAX_DESCRIPTION:,} are allowed"),
-        ("description", _TAG.search(description), "holds an XML tag"),
+        ("description", re.search(r"</?[A-Za-z][^<>]*>", description), "holds an XML tag"),
         ("description", _PERSON.search(description), "must speak of the skill in the third person"),
         ("description", len(words(description)) < 5, "does not say what the skill does and when to use it"),
     )  # fmt: skip

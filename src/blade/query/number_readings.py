@@ -24,7 +24,6 @@ _LAST = re.compile(
     rf"(?<![\d.,])(?P<number>{_NUMBER}){_UNITS}[*_`\s)\],;]*$",
     re.IGNORECASE,
 )
-_N_OF = re.compile(r"\s*\(n ?= ?[\d,]+\)\s*$")  # 42% (n = 200)
 _FRACTION = re.compile(r"\b(?:halves|half|thirds?|quarters?|fourths?|fifths?|tenths?)[*_`\s)\]]*$", re.I)
 _WORDS = {
     word: float(number)
@@ -79,7 +78,7 @@ def interval(text: str) -> tuple[Figure, Figure] | None:
 
 def last_figure(text: str) -> Figure | None:
     """The number that a text ends with, and its unit; that before an interval in brackets."""
-    text = _N_OF.sub("", text[-200:])
+    text = re.sub(r"\s*\(n ?= ?[\d,]+\)\s*$", "", text[-200:])  # 42% (n = 200)
     if hit := _INTERVAL.search(text):
         text = text[: hit.start()]
     if _FRACTION.search(text):

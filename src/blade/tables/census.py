@@ -64,10 +64,7 @@ def is_present(kind: Array) -> Array:
 
 
 def collapsed(fields: list[Field], rows_with: Mapping[str, tuple[Array, Array]]) -> list[Field]:
-    """The fields with rare members of one object as one entry, `path.*`: such keys are data, not fields.
-
-    `held` tells of each path which rows hold it, and their values.
-    """
+    """The fields, with rare members of one object as one entry, `path.*`: such keys are data, not fields."""
     n_rows = max((len(present) for present, _ in rows_with.values()), default=0)
     rare: dict[str, list[Field]] = defaultdict(list)
     for known in fields:
