@@ -145,9 +145,6 @@ def world_for(
     return world
 
 
-MOST_JUDGEMENTS = 40  # that a page lists; of more it does not list all
-
-
 def _then(text: str, loaded: Sequence[Loaded], watcher: Watcher) -> list[Loaded]:
     """The runs as our own report knew them: without judgements that were given since it was made."""
     runs, since, lines = list[Loaded](), 0, text.split("\n")
@@ -158,7 +155,7 @@ def _then(text: str, loaded: Sequence[Loaded], watcher: Watcher) -> list[Loaded]
 
     for run in loaded:
         known = tuple(filter(is_listed, run.judgements))
-        standing = run.judgements if len(known) >= MOST_JUDGEMENTS else known
+        standing = run.judgements if len(known) >= 40 else known  # of more a page does not list all
         since += len(run.judgements) - len(standing)
         artifacts = tuple(file for file in run.artifacts if standing or file.kind != "judgements")
         runs.append(replace(run, judgements=standing, artifacts=artifacts))

@@ -50,9 +50,7 @@ def text_index(value: Any) -> str | None:
     if value is None or index_of(value) != NO_INDEX:
         return None
     text = value if isinstance(value, str) else repr(value)
-    if len(text) <= LONGEST_TEXT:
-        return text
-    return f"{text[:100]}...{xxh3_64_intdigest(text.encode()):016x}"
+    return text if len(text) <= LONGEST_TEXT else f"{text[:100]}...{xxh3_64_intdigest(text.encode()):016x}"
 
 
 def reward_of(value: Any) -> tuple[float, int]:

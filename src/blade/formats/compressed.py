@@ -18,9 +18,7 @@ Chunks = Iterator[bytes | str]
 
 def kind_of(head: bytes) -> str:
     """What the first bytes of a file say: gzip, zstd, or plain."""
-    if head[:2] == _GZIP:
-        return "gzip"
-    return "zstd" if head[:4] == _ZSTD else "plain"
+    return "gzip" if head[:2] == _GZIP else "zstd" if head[:4] == _ZSTD else "plain"
 
 
 def inflated(raw: BinaryIO, kind: str) -> Chunks:

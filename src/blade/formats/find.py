@@ -59,7 +59,9 @@ def runs(specs: Sequence[str], notice: Notice) -> list[Found]:
             ranked += [(place, Found(own, run.paths, True)) for own, run in zip(names, groups, strict=True)]
         # names that differ in more than numbers are no shards of one run
         elif _is_glob(path) and len({re.sub(r"\d+", "", stem(path)) for path in paths}) == 1:
-            ranked.append((place, Found(_name_of_all(paths), tuple(paths))))
+            shared = os.path.commonprefix([shard_stem(path) for path in paths])  # noqa: RUF071 - letters are meant
+            shared = shared.rstrip("-_.0123456789") or paths[0].absolute().parent.name or "rollouts"
+            ranked.append((place, Found(shared if len(paths) > 1 else stem(paths[0]), tuple(paths))))
         else:
             loose += [(place, path) for path in paths]
     first = {path: place for place, path in reversed(loose)}
@@ -180,14 +182,6 @@ def _once(paths: list[Path], notice: Notice) -> list[Path]:
 def shard_stem(path: Path) -> str:
     """The name of a rollouts file without its endings and its shard number."""
     return _SHARD.sub("", stem(path)) or path.absolute().parent.name
-
-
-def _name_of_all(paths: list[Path]) -> str:
-    """A name for the shards of a glob: what their names begin with."""
-    if len(paths) == 1:
-        return stem(paths[0])
-    name = os.path.commonprefix([shard_stem(path) for path in paths])  # noqa: RUF071 - letters are meant
-    return name.rstrip("-_.0123456789") or paths[0].absolute().parent.name or "rollouts"
 
 
 def _grouped(paths: list[Path]) -> list[Found]:

@@ -194,9 +194,7 @@ def refusal(line: bytes) -> str | None:
         return "not valid UTF-8"
     if has_too_many_nodes(line):
         return f"more than {MAX_NODES:,} lists and objects"
-    if is_too_deep(line):
-        return f"nested deeper than {MAX_DEPTH} levels"
-    return None
+    return f"nested deeper than {MAX_DEPTH} levels" if is_too_deep(line) else None
 
 
 def has_too_many_nodes(line: bytes) -> bool:

@@ -115,7 +115,8 @@ def _body(text: str, rows: Terms) -> Iterator[Check]:
     bad = f"SKILL.md still holds a placeholder: {compact(left[0])}" if left else ""
     yield either(not left, "SKILL.md has no placeholder", bad, SKILL)
     if rows.top and SCHEMA in present:
-        n, least = len(rows.named(present[SCHEMA])), min(MIN_FIELDS, len(rows.top))
+        text_of_schema, least = present[SCHEMA], min(MIN_FIELDS, len(rows.top))
+        n = sum(re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", text_of_schema) is not None for name in rows.fields)
         few = "" if n >= least else f", at least {least} are needed"
         yield Check(not few, f"SKILL.md {SCHEMA} names {plural(n, 'field')} that the rollouts have{few}", SKILL)
     idle = [name for name, below in filled.items() if name != SCHEMA and not _is_meant(below, rows)]
@@ -159,10 +160,6 @@ class Terms:
     top: frozenset[str] = frozenset()  # the fields that rows of every file have
     fields: frozenset[str] = frozenset()  # these, and those of the records inside
     words: frozenset[str] = frozenset()  # of fields, tools and values that several rows share, lower case
-
-    def named(self, text: str) -> set[str]:
-        """The fields that a text names, letter by letter."""
-        return {name for name in self.fields if re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", text)}
 
 
 def terms(rollouts: Iterable[Path]) -> Terms:

@@ -13,7 +13,7 @@ from blade.query import measures, select
 from blade.query.measures import RATES, Answer, asked, measure_of
 from blade.query.select import OF_TRACES, OUR_FUNCTIONS, TABLES, columns_in, function_name, nodes
 from blade.tables.census import KEPT
-from blade.tables.database import RESERVED, connect, literal, lock, quoted
+from blade.tables.database import RESERVED, literal, quoted
 from blade.tables.trace_tables import FIRST, LAST, MAX_LINES
 
 if TYPE_CHECKING:
@@ -74,32 +74,39 @@ _MACROS = (
 
 def opened(runs: tuple[Files, ...], memory_mb: int) -> duckdb.DuckDBPyConnection:
     """A connection in which the tables of all runs have their names, and nothing else can be reached."""
-    files = {f"r{number}": Path(run.tables) for number, run in enumerate(runs)}
+    files = {f"r{number}": run.tables for number, run in enumerate(runs)}
     for number, run in enumerate(runs):
-        files |= {f"r{number}t{part}": Path(path) for part, path in enumerate(run.traces)}
+        files |= {f"r{number}t{part}": path for part, path in enumerate(run.traces)}
     import duckdb
 
     try:
-        connection = connect(files, memory_mb, threads=2)
+        connection = duckdb.connect(":memory:", config={"threads": 2, "memory_limit": f"{memory_mb}MB"})
+        for name, path in files.items():
+            connection.execute(f"attach {literal(path)} as {quoted(name)} (read_only)")
     except duckdb.Error as error:
         raise damage(error) or error from error
     for table in (*TABLES, FIELD_TEXTS):
         connection.execute(f"create view {table} as {_union(table, runs)}")
     for macro in _MACROS:
         connection.execute(macro)
-    lock(connection)
+    for setting in (  # the files and the settings are shut for good
+        "temp_directory = ''",
+        "autoinstall_known_extensions = false",
+        "autoload_known_extensions = false",
+        "enable_external_access = false",
+        "lock_configuration = true",
+    ):
+        connection.execute(f"set {setting}")
     return connection
 
 
 def _union(table: str, runs: tuple[Files, ...]) -> str:
     parts: list[str] = []
     for number, run in enumerate(runs):
-        if table in OF_TRACES or table == FIELD_TEXTS:
-            files = [f"r{number}t{part}" for part in range(len(run.traces))]
-        else:
-            files = [f"r{number}"]
+        is_of_traces = table in OF_TRACES or table == FIELD_TEXTS
+        files = [f"r{number}t{part}" for part in range(len(run.traces))] if is_of_traces else [f"r{number}"]
         for file in files:
-            if table in (*OF_TRACES, FIELD_TEXTS, "checks", "answers"):  # whose rows know their rollout by its number alone
+            if is_of_traces or table in ("checks", "answers"):  # whose rows know their rollout by its number alone
                 keys = f'{literal(run.run)} as run, held.task, held.repeat, made."row"'
                 rollouts = f'join r{number}.rollouts as held using ("row")'
                 parts.append(f'select {keys}, made.* exclude ("row") from {file}.{table} as made {rollouts}')

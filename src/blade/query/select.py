@@ -38,14 +38,8 @@ _PARSED: dict[str, dict[str, Any]] = {}  # a page asks the same few queries agai
 
 def parsed(sql: str, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     """The parsed form of exactly one SELECT over our tables, to be read only; UsageError for all else."""
-    if sql not in _PARSED:
-        while len(_PARSED) >= 2_000:
-            _PARSED.pop(next(iter(_PARSED)), None)
-        _PARSED[sql] = _tree(sql, connection)
-    return _PARSED[sql]
-
-
-def _tree(sql: str, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+    if sql in _PARSED:
+        return _PARSED[sql]
     if len(sql) > _MAX_CHARACTERS:
         raise refused(f"the query has {len(sql):,} characters; at most {_MAX_CHARACTERS:,} are read")
     cell = connection.execute("select json_serialize_sql(?)", [sql]).fetchone()
@@ -62,6 +56,9 @@ def _tree(sql: str, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     known = {*TABLES, *(str(entry["key"]).lower() for cte in ctes for entry in cte.get("map", []))}
     for part in nodes(node):
         _refuse(part, known)
+    while len(_PARSED) >= 2_000:
+        _PARSED.pop(next(iter(_PARSED)), None)
+    _PARSED[sql] = node
     return node
 
 

@@ -123,9 +123,7 @@ def _role(codes: Array, present: Array, values: Array, texts: list[str], type_na
         return VERDICT
     if type_name == "number" and len(texts) > MANY:
         return EFFORT
-    if type_name in ("text", "mixed") and not _is_short(texts):
-        return TEXT
-    return OTHER
+    return TEXT if type_name in ("text", "mixed") and not _is_short(texts) else OTHER
 
 
 def _is_short(texts: list[str]) -> bool:
