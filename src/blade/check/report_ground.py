@@ -21,7 +21,6 @@ from blade.tables.database import quoted
 from blade.tables.index import Watcher
 
 MAX_VALUES = 60  # distinct values of a column that are looked at
-MAX_TRACES = 2_000  # opened rollouts that are kept
 
 
 class Rows:
@@ -33,7 +32,7 @@ class Rows:
         self.notes = " ".join(note for entry in loaded for note in entry.notes)
         self.ambiguous: set[str] = set()  # the key of one task and the name of another
         self._codes: dict[tuple[str, str], set[int]] = {}  # by run and by key or name
-        self._trace = lru_cache(maxsize=MAX_TRACES)(lambda run, place: single_rows.traced(self._runs[run], place))
+        self._trace = lru_cache(maxsize=2_000)(lambda run, place: single_rows.traced(self._runs[run], place))
         for name, run in self._runs.items():
             keys = {key: code for code, key in enumerate(run.rollouts.task_keys)}
             for word, code in (*keys.items(), *zip(run.rollouts.task_names, keys.values(), strict=False)):

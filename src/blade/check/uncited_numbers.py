@@ -32,7 +32,7 @@ _COUNTED = re.compile(r"(count|tasks)\b(?! *[.(])")
 
 def uncited(passages: list[Passage], items: list[Cited], answers: Answers, world: World) -> Iterator[Finding]:
     """One finding for each number that nothing is cited for, with the query that would give it."""
-    banks = cache(lambda run: list(islice(bank(world, run), MAX_QUERIES)))  # each made when it is first asked
+    banks = cache(lambda run: list(islice(bank(world, run), 2_000)))  # each made when it is first asked
     taken = _taken(passages, items, answers)
     covered = {line for item in items if item.passage is None for line in item.lines}
     for passage in passages:
@@ -91,7 +91,6 @@ def opinions(passages: Sequence[Passage]) -> Iterator[Finding]:
             yield Finding(OPINION, "cause", passage.line, passage.lines, passage.text, cause[0])
 
 
-MAX_QUERIES = 2_000
 MAX_COLUMNS, MAX_VALUES = 24, 20  # columns that conditions are made of, and values of each
 MAX_K = 8
 _EFFORTS = "turns calls steps input_tokens output_tokens reasoning_tokens total_tokens seconds cost_usd"
@@ -138,7 +137,10 @@ def bank(world: World, run: str) -> Iterator[Known]:
     scope = f"run = {literal(run)}" if len(world.rows.runs) > 1 else ""
     yield from _whole_run(world, run, scope)
     plain: dict[tuple[str, str], float] = {}  # what a measure gives without a condition of its own
-    for column in ("", "passed", *_columns(world, run, columns)):
+    sql = f"""select "column" from fields where run = {literal(run)} and "distinct" between 2 and {MAX_VALUES}
+        and type in ('text', 'boolean') and role in ('task-level', 'verdict', 'other') order by 1"""
+    few = dict.fromkeys([*_ENDS, *(row[0] for row in world.select(sql))])  # of few values, which tell rows apart
+    for column in ("", "passed", *[name for name in few if name in columns][:MAX_COLUMNS]):
         name = column if re.fullmatch(r"[a-z_][a-z0-9_]*", column) else quoted(column)
         for key, rows, *numbers in _groups(world, run, column, [sql for *_, sql in measures]):
             if key is None or rows in seen:
@@ -154,14 +156,6 @@ def bank(world: World, run: str) -> Iterator[Known]:
                 where = " and ".join(filter(None, (scope, condition, outcome)))
                 if plain.setdefault((measure, outcome), number) != number or not condition:
                     yield Known(f"{measure} where {where}" if where else measure, float(number), kind)
-
-
-def _columns(world: World, run: str, columns: dict[str, str]) -> list[str]:
-    """Columns of few values by which rows can be told apart."""
-    sql = f"""select "column" from fields where run = {literal(run)} and "distinct" between 2 and {MAX_VALUES}
-        and type in ('text', 'boolean') and role in ('task-level', 'verdict', 'other') order by 1"""
-    names = [*_ENDS, *(row[0] for row in world.select(sql))]
-    return [name for name in dict.fromkeys(names) if name in columns][:MAX_COLUMNS]
 
 
 def _groups(world: World, run: str, column: str, measures: Sequence[str]) -> list[tuple[Any, ...]]:

@@ -18,7 +18,6 @@ _NEITHER = "skipped skip xpass pending unknown ignored"
 KINDS = frozenset("error errored timeout tle mle re ce rte".split())  # bad words that say in which way
 WORDS = dict.fromkeys(_GOOD.split(), PASSED) | dict.fromkeys(_BAD.split(), FAILED)
 WORDS |= dict.fromkeys(_NEITHER.split(), OTHER)
-_TRUTHS = {"true": True, "yes": True, "false": False, "no": False}
 _SHORT = 3  # letters of a word that means anything, unless its field is a status
 # What the name of a field says of the truth in it: that a check was met, that something went wrong, that something is judged.
 _MET = re.compile(r"(?:^|_)(?:met|pass|passed|match|matched|success|succeeded|satisfied|correct|ok|valid|resolved|solved)$")
@@ -46,7 +45,7 @@ def status_of(value: Any) -> str | None:
 def is_failed(path: str, value: Any) -> bool:
     """Decide whether a value says that a check failed: a word for it, or a truth by the name of its field."""
     word = value.strip().lower() if isinstance(value, str) else ""
-    truth = _TRUTHS.get(word, value)
+    truth = {"true": True, "yes": True, "false": False, "no": False}.get(word, value)
     if isinstance(truth, bool):
         return truth if _is_bad_if_true(path.rpartition(".")[2]) else not truth and bool(_JUDGES.search(path))
     is_word = bool(word) and status_of(value) == FAILED

@@ -466,10 +466,8 @@ class Columns:
         families = (("t", self.texts), ("f", self.columns), ("s", self.scalars))
         for name, field in [(f"{kind}.{n}", f) for kind, known in families for n, f in known.items()]:
             columns |= {f"{name}:{part}": values for part, values in field.arrays(self.n_rows).items()}
-            if field.seen:
-                texts[name] = list(field.seen)
-            if field.heads:
-                texts[f"{name}:head"] = list(field.heads)
+            known_texts = {name: field.seen, f"{name}:head": field.heads}
+            texts |= {key: list(codes) for key, codes in known_texts.items() if codes}
         check_columns, check_texts = self.checks.arrays()
         columns |= check_columns
         texts |= check_texts

@@ -11,7 +11,6 @@ GRACE_BYTES = 256 << 20  # below this much output the ratio does not matter
 _READ_BYTES = 1 << 17
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = range(0x184D2A50, 0x184D2A60)  # frames of zstd that hold no data
-_ZSTD_HEADER = 18  # bytes at most
 
 Chunks = Iterator[bytes | str]
 
@@ -107,7 +106,7 @@ def _is_whole(raw: BinaryIO) -> bool:
     position = 0
     while position < size:
         raw.seek(position)
-        head = raw.read(_ZSTD_HEADER)
+        head = raw.read(18)  # a header has no more bytes
         if len(head) >= 8 and int.from_bytes(head[:4], "little") in _SKIPPABLE:
             position += 8 + int.from_bytes(head[4:8], "little")
             continue

@@ -47,7 +47,6 @@ _KEPT_OUT = frozenset(
     "address cache log logs logging wandb mlflow user email".split()
 )
 _KEY_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_MAX_SETTINGS = 60
 _BY_A_TAG = (TypeError, LookupError, AttributeError)  # what !!int and the like meet before another value
 
 Notice = Callable[[str], None]
@@ -207,7 +206,7 @@ def settings(artifacts: list[Artifact], notice: Notice) -> dict[str, str]:
                 if len(folders) > 3 and (text[:1] in "/~" or text[1:3] in (":\\", ":/")):
                     text = "…/" + "/".join(folders[-2:])  # those above tell of a machine and its user, not of the run
                 chosen.setdefault(f"{path.name}: {key}"[:_SHOWN], text[:_SHOWN])
-            if len(chosen) >= _MAX_SETTINGS:
+            if len(chosen) >= 60:
                 return chosen
     return chosen
 

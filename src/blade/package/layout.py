@@ -27,7 +27,6 @@ _REPORT = re.compile(r"^(?P<prefix>.+?)[-_]golden[-_]report\.md$", re.IGNORECASE
 _VERSUS = re.compile(r"[-_]vs[-_]", re.IGNORECASE)
 _ROOT = re.compile(r"(?i)(?:readme|licen[cs]e|notice|citation|changelog|authors|contributing)(?:[._-].*)?")
 FOLDERS = ("skill", "rollouts", "golden_reports")
-_OF_SKILL = ("references", "scripts", "assets")  # what may lie beside a skill
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class Layout:
             return top in ("SKILL.md", "blade.toml") or bool(_ROOT.fullmatch(top))
         if top in FOLDERS or (top == "data" and self.source == DATA):
             return True
-        return top in _OF_SKILL and self.skill == self.folder / "SKILL.md"
+        return top in ("references", "scripts", "assets") and self.skill == self.folder / "SKILL.md"
 
 
 def layout(folder: Path) -> Layout:

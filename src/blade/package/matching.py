@@ -316,19 +316,15 @@ def is_about(anchor: Anchor, meant: Meaning, number: int, passage: Paragraph) ->
     """Whether it, a neighbour or the passage names the tasks, or the passage a tool, value or field of the query."""
     wanted, every = frozenset(anchor.tasks), passage.all
     spans = ((number, number + 1), (max(0, number - 1), number + 1), (number, number + 2), (0, len(every)))
-    if wanted and any(_covers(named(every[start:end]), wanted) for start, end in spans):
-        return True
+    least = len(wanted) if len(wanted) <= MOST_NAMED else math.ceil(len(wanted) * 2 / 3)
+    for tasks in (named(every[start:end]) for start, end in spans if wanted):  # all or most of them, and few others
+        if len(tasks & wanted) >= least and len(tasks - wanted) <= max(MOST_OTHERS, len(wanted) / 2):
+            return True
     text = _spelled(passage.text)
     if _has_any(text, meant.names):
         return True
     measure = _MEASURES.get(meant.measure)
     return not wanted and not meant.names and measure is not None and measure.search(text) is not None
-
-
-def _covers(tasks: frozenset[str], wanted: frozenset[str]) -> bool:
-    """Whether tasks that are named are those that are wanted: all or most of them, and few others."""
-    least = len(wanted) if len(wanted) <= MOST_NAMED else math.ceil(len(wanted) * 2 / 3)
-    return len(tasks & wanted) >= least and len(tasks - wanted) <= max(MOST_OTHERS, len(wanted) / 2)
 
 
 _PASSING = re.compile(r"pass(?:es|ed|ing)?\b|pass 1|score|success|accura|solve[sd]?\b")

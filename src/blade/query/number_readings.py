@@ -149,17 +149,12 @@ def agrees(figure: Figure, value: Any) -> bool:
         return scaled <= figure.number + slack
     if figure.bound in (">", "≥"):
         return scaled >= figure.number - slack
-    step = _rough_step(figure) if figure.is_rough else figure.step
+    # of a number that is said to be rough, the last digit that is not zero
+    rough, step = abs(figure.number) if figure.is_rough else 0.0, figure.step
+    while step < rough and abs(rough / (10 * step) - round(rough / (10 * step))) < _TINY:
+        step *= 10
     return _near(figure.number, scaled, step)
 
 
 def _near(printed: float, value: float, step: float) -> bool:
     return abs(printed - value) <= step / 2 + _TINY * max(1.0, abs(value))
-
-
-def _rough_step(figure: Figure) -> float:
-    """Of a number that is said to be rough: its last digit that is not zero."""
-    number, step = abs(figure.number), figure.step
-    while number and step < number and abs(number / (10 * step) - round(number / (10 * step))) < _TINY:
-        step *= 10
-    return step

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 TABLES = ("rollouts", "tasks", "runs", "fields", "checks", "answers", "steps", "calls", "texts")
 OF_TRACES = frozenset(("steps", "calls", "texts"))  # made when they are first asked for
 OUR_FUNCTIONS = frozenset(("calls", "says", "check_failed"))
-_BEHIND = {"calls": {"calls"}, "says": {"steps", "texts"}}
 _SOURCES = frozenset(
     ("BASE_TABLE", "SUBQUERY", "JOIN", "TABLE_FUNCTION", "EXPRESSION_LIST", "EMPTY", "EMPTY_FROM")
 )
@@ -152,7 +151,7 @@ def tables_in(node: dict[str, Any]) -> set[str]:
     """The tables a query reads, those behind our functions too."""
     used = {str(part["table_name"]).lower() for part in nodes(node, "BASE_TABLE")}
     for function in map(function_name, nodes(node, "FUNCTION")):
-        used |= _BEHIND.get(function, set())
+        used |= {"calls": {"calls"}, "says": {"steps", "texts"}}.get(function, set())
     return used & set(TABLES)
 
 
