@@ -28,6 +28,9 @@ _UNIT = re.compile(r"(?:\s?(?:[-–—]|to)\s?[\d.]+)?\s?(?P<unit>%|per ?cent\b|
 _PERCENT, _IN_PERCENT = re.compile(r"(?P<unit>%)"), re.compile(r"\bin (?P<unit>%|per ?cent\b)", re.IGNORECASE)
 _CLAIM = re.compile(r"c\d+")
 _UNASKED = re.compile(r"stopped|memory|names none|cannot be (?:asked|made) here")  # the query may be right
+_FALLS = re.compile(
+    r"\b(?:drop|fall|fell|declin\w+|decreas\w+|loss|los[et]s?|lower|down|less|fewer|below|behind)\b", re.I
+)
 Verdict = tuple[bool | None, str, str]  # whether it holds, if that can be said; what is printed; what is expected
 
 
@@ -172,11 +175,6 @@ def _number(before: str, answer: list[Answer] | Table, query: str, expected: str
         printed = f"[{ends[0].text}, {ends[1].text}]"
         return False, printed, f"[{', '.join(map(_beside, ends, limits, ('', '')))}]"
     return holds, figure.text.strip(), _beside(figure, value, expected)
-
-
-_FALLS = re.compile(
-    r"\b(?:drop|fall|fell|declin\w+|decreas\w+|loss|los[et]s?|lower|down|less|fewer|below|behind)\b", re.I
-)
 
 
 def _read(before: str, value: Any, query: str) -> tuple[Figure | None, Any]:

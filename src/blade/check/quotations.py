@@ -31,6 +31,8 @@ _QUOTES = re.compile(r"\b(?:quot\w*|verbatim|excerpts?|snippets?|utterances?)\b"
 _BY = re.compile(r"\s*(?:[—–]|--|\()\s*(?P<by>[^—–()\n]{3,120}?)\)?\s*$")
 _BOUND = re.compile(r"[.,]?\s*[(\[—–]\s*([^()\[\]“”\"]{2,120})")  # in brackets right behind a quotation
 _ID_HEAD = re.compile(r"\s*(?:task|rollout|row|example)?s?[ _-]?(?:id|index|name|key)?\s*", re.I)
+_BARE = compiled("bare")
+_RELATIVE = re.compile(r"\b(?:after|before|since|until|following|beyond)\s+(?:the\s+)?\W*$", re.IGNORECASE)
 _SHELLS = ("sh", "bash", "shell", "console")
 _TEXTS = ("", "text", "txt", "json", "log")  # of a fence that may hold a quotation
 
@@ -124,10 +126,6 @@ def _in_passage(passage: Passage, row: tuple[Address, ...] | None, rows: Rows) -
             is_firm and not _ELSEWHERE.search(outside), is_spoken,
             is_unmeant and not is_evidence and not _is_cited(tied), f"{above} {passage.text} {outside}",
         )  # fmt: skip
-
-
-_BARE = compiled("bare")
-_RELATIVE = re.compile(r"\b(?:after|before|since|until|following|beyond)\s+(?:the\s+)?\W*$", re.IGNORECASE)
 
 
 def _has_own_step(outside: str, quotes: Sequence[tuple[str, int, int]], number: int) -> bool:

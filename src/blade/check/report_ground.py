@@ -21,6 +21,10 @@ from blade.tables.database import quoted
 from blade.tables.index import Watcher
 
 MAX_VALUES = 60  # distinct values of a column that are looked at
+_OPTION = re.compile(
+    r"(?<= )(?:(--(?:baseline|by))[= ]('[^']*'|\S+)|(--(?:pass-threshold|margin))[= ](\d+\.?\d*|\.\d+)"
+    r"|(--(?:series|quick))())(?= |$)"
+)
 
 
 class Rows:
@@ -161,12 +165,6 @@ def _then(text: str, loaded: Sequence[Loaded], watcher: Watcher) -> list[Loaded]
     if since:
         watcher.notice(f"{since} judgement(s) were given since the report was made; they are left out here")
     return runs
-
-
-_OPTION = re.compile(
-    r"(?<= )(?:(--(?:baseline|by))[= ]('[^']*'|\S+)|(--(?:pass-threshold|margin))[= ](\d+\.?\d*|\.\d+)"
-    r"|(--(?:series|quick))())(?= |$)"
-)
 
 
 def _named(specs: Sequence[str], text: str, watcher: Watcher) -> list[Loaded]:

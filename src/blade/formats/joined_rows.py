@@ -186,6 +186,4 @@ class Fields(Mapping[str, Column]):
 
 
 def _joined(columns: list[NDArray[Any]], dtype: str) -> NDArray[Any]:
-    if len(columns) == 1:
-        return columns[0]
-    return np.concatenate(columns) if columns else np.empty(0, dtype)
+    return columns[0] if len(columns) == 1 else np.concatenate(columns) if columns else np.empty(0, dtype)

@@ -88,6 +88,7 @@ _OWN: dict[str, tuple[str, Any]] = {
     "failure_class": ("_ng_failure_class", str | None),
 }
 KNOWN = {name: key for name, (key, _) in _OWN.items()}
+_TOKENS = ("input_tokens", "output_tokens", "total_tokens")
 
 
 # The known objects that may hold further scalars, and where each stands in a row.
@@ -120,9 +121,6 @@ class RowDecoder:
         row = msgspec.defstruct("Row", columns, rename=rename, forbid_unknown_fields=True, gc=False)
         decoder = msgspec.json.Decoder(row)
         self.decode, self.decode_lines = decoder.decode, decoder.decode_lines
-
-
-_TOKENS = ("input_tokens", "output_tokens", "total_tokens")
 
 
 def filled(values: tuple[Any, ...], default: msgspec.Struct) -> tuple[Any, ...]:

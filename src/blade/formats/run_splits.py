@@ -153,9 +153,7 @@ def _plain(value: Any) -> Any:
         return int(value) if value.is_integer() else value
     if isinstance(value, list):
         return list(map(_plain, value))
-    if isinstance(value, dict):
-        return dict(zip(value, map(_plain, value.values()), strict=True))
-    return value
+    return dict(zip(value, map(_plain, value.values()), strict=True)) if isinstance(value, dict) else value
 
 
 # -- parts ----------------------------------------------------------------------------------------

@@ -31,9 +31,7 @@ _BESIDE = {
 }  # fmt: skip
 _MANIFEST = "_manifest.json"  # what `blade eval run` writes of a run
 _MAX_SMALL = 64 << 20  # a metrics file beyond this is not what its name says
-_MAX_CONFIG = 4 << 20
 _MAX_SCALARS = 100_000  # looked at in a config; aliases of YAML can make a small file endlessly wide
-_MAX_NOTES = 20_000  # characters
 _SHOWN = 200  # characters of a setting
 # Words of a key that bear on a score, and words that keep a key out: secrets, places, names of servers.
 _BEARING = frozenset(
@@ -216,7 +214,7 @@ def _config(path: Path, notice: Notice) -> Any:
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # plain values only, nothing is made or run
     try:
-        text = _content(path, _MAX_CONFIG).decode("utf-8", "replace")
+        text = _content(path, 4 << 20).decode("utf-8", "replace")
         data = json.loads(text) if path.suffix == ".json" else yaml.load(text, loader)
     except (OSError, ValueError, RecursionError, yaml.YAMLError, *_BY_A_TAG) as error:
         notice(f"{path.name} could not be read: {(str(error).splitlines() or ['no reason given'])[0]}")
@@ -247,7 +245,7 @@ def notes(artifacts: list[Artifact], named: Path | None) -> tuple[str, ...]:
     for path in [named] if named is not None else of_kind(artifacts, "notes"):
         try:
             with path.open(encoding="utf-8", errors="replace") as file:
-                texts.append(file.read(_MAX_NOTES).strip())
+                texts.append(file.read(20_000).strip())
         except OSError as error:
             if named is not None:
                 hint = "give a readable text file with --notes"

@@ -35,6 +35,7 @@ FRAMED, MOSTLY = 0.2, 0.4  # shares of sentences that may ask, deny or repeat a 
 OFTEN = 5  # sentences from which on words are a formula
 MOST_PROBLEMS = 20
 ROWS, WORDING = "rollouts", "wording"
+_COUNTED = re.compile(rf"\s+(?:[a-z]+\s+)?{matching.ROLLOUTS}\b", re.IGNORECASE)
 NOTE = (
     "final_score = gates x precision x (0.2 + 0.8 x recall x evidence). recall: weighted share of the anchor "
     "facts that the report meets; precision: share of its checkable claims that hold, wrong ones counted "
@@ -363,9 +364,6 @@ def _problem(finding: Finding) -> str:
     says = f", the rows give {finding.expected[:80]}" if finding.expected else ""
     why = f" ({finding.why[:120]})" if finding.why else ""
     return f"line {finding.line}: {finding.kind} {finding.printed[:80]}{says}{why}"
-
-
-_COUNTED = re.compile(rf"\s+(?:[a-z]+\s+)?{matching.ROLLOUTS}\b", re.IGNORECASE)
 
 
 def _contradicted(reading: Reading, bench: Bench) -> list[str]:

@@ -16,6 +16,7 @@ from blade.query.query_ground import Ground, Table
 
 OPEN = re.compile(r"\{\{\s*(?P<query>.+?)\s*\}\}")
 COMMENT = re.compile(r"<!--(?P<body>.*?)-->", re.DOTALL)
+_CODE = re.compile(r"^(?P<fence>```+|~~~+).*?^(?P=fence)\s*$|`[^`\n]+`", re.DOTALL | re.MULTILINE)
 _NAMED = re.compile(r"c\d+")
 _FORMAT = re.compile(
     r"(?P<query>.*?)\s*\|\s*(?P<format>percent|points|number|count|list|table)(?:\s+(?P<digits>\d))?",
@@ -77,9 +78,6 @@ def citations(text: str) -> list[Citation]:
     cited = [_citation(hit["query"], hit.start(), hit.end(), True) for hit in braces]
     cited += filter(None, (citation_in(hit["body"], names, hit.start(), hit.end()) for hit in comments))
     return sorted(cited, key=lambda citation: citation.start)
-
-
-_CODE = re.compile(r"^(?P<fence>```+|~~~+).*?^(?P=fence)\s*$|`[^`\n]+`", re.DOTALL | re.MULTILINE)
 
 
 # -- filling in -------------------------------------------------------------------------------------
