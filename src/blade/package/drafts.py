@@ -174,8 +174,7 @@ def golden(
     model, of_run = report.runs[0].model or run.name, facts(report)[0]
     names = {"model": of_run.run.model or model, "model_name": model, "benchmark": benchmark}
     base = folder / "golden_reports" / f"{run.name}_golden_report.md"
-    worlds = Worlds(world_of([run], threshold, watcher, report))
-    anchors = as_file(drafted(text, worlds, 12), benchmark, model)
+    anchors = _anchors(text, report, run, benchmark, threshold, watcher)
     contents = {
         base: text,
         base.with_name(f"{base.stem}_metrics.json"): _json({**metrics(of_run), **names}),
@@ -244,6 +243,13 @@ def redraft(package: Layout, parts: Golden, watcher: Watcher) -> bool:
 def _marked(text: str, source: str) -> str:
     title, _, body = text.partition("\n")
     return f"{title}\n\n{_DRAFT.format(path=source)}\n{body}"
+
+
+def _anchors(
+    text: str, report: Report, run: Loaded, benchmark: str, threshold: float | None, watcher: Watcher
+) -> dict[str, Any]:
+    worlds = Worlds(world_of([run], threshold, watcher, report))
+    return as_file(drafted(text, worlds, 12), benchmark, report.runs[0].model or run.name)
 
 
 def _json(value: Any) -> str:
