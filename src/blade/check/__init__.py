@@ -38,9 +38,8 @@ def _markdown(text: str, world: World | None) -> tuple[Finding, ...]:
     # numbers that hold by their citations are not blamed for what the report says against itself
     holds = {(item.line, item.printed.strip()) for item in findings if item.verdict == SUPPORTED}
     open_lines = {line for item in findings if item.verdict == UNCITED for line in item.lines}
-    for item in contradictions(document):
-        if (item.line, item.printed.strip()) not in holds or open_lines & set(item.lines):
-            findings.append(item)
+    wrong = contradictions(document)
+    findings += [f for f in wrong if (f.line, f.printed.strip()) not in holds or open_lines & set(f.lines)]
     return tuple(sorted(findings, key=lambda finding: (finding.line, finding.kind)))
 
 

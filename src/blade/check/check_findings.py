@@ -44,8 +44,7 @@ def summary(findings: Sequence[Finding], has_runs: bool) -> str:
 
 def problems(findings: Sequence[Finding]) -> list[Finding]:
     """All that is not supported, by verdict and then in the order of the report."""
-    problems_only = [finding for finding in findings if finding.verdict != SUPPORTED]
-    return sorted(problems_only, key=lambda finding: VERDICTS.index(finding.verdict))
+    return sorted((f for f in findings if f.verdict != SUPPORTED), key=lambda f: VERDICTS.index(f.verdict))
 
 
 def as_json(findings: Sequence[Finding]) -> str:

@@ -28,7 +28,9 @@ _UNIT = re.compile(r"(?:\s?(?:[-–—]|to)\s?[\d.]+)?\s?(?P<unit>%|per ?cent\b|
 _PERCENT, _IN_PERCENT = re.compile(r"(?P<unit>%)"), re.compile(r"\bin (?P<unit>%|per ?cent\b)", re.IGNORECASE)
 _CLAIM = re.compile(r"c\d+")
 _UNASKED = re.compile(r"stopped|memory|names none|cannot be (?:asked|made) here")  # the query may be right
-_AS_TOLD = "astoldabove"  # squeezed
+_FALLS = re.compile(
+    r"\b(?:drop|fall|fell|declin\w+|decreas\w+|loss|los[et]s?|lower|down|less|fewer|below|behind)\b", re.I
+)
 Verdict = tuple[bool | None, str, str]  # whether it holds, if that can be said; what is printed; what is expected
 
 
@@ -175,11 +177,6 @@ def _number(before: str, answer: list[Answer] | Table, query: str, expected: str
     return holds, figure.text.strip(), _beside(figure, value, expected)
 
 
-_FALLS = re.compile(
-    r"\b(?:drop|fall|fell|declin\w+|decreas\w+|loss|los[et]s?|lower|down|less|fewer|below|behind)\b", re.I
-)
-
-
 def _read(before: str, value: Any, query: str) -> tuple[Figure | None, Any]:
     """The number before a citation, and the value as it may be told: in percent already, or as a drop."""
     read = list(readings(before))
@@ -226,7 +223,7 @@ def _states(printed: str, value: str) -> bool:
     tail, written = squeezed(printed), squeezed(value)
     cuts = range(min(len(written), 2_000), 4, -1)
     ends = any(tail.rstrip(".…").endswith(written[:length]) for length in cuts)
-    parts = [part.strip(".…;:") for part in tail.split(_AS_TOLD)]  # a page does not repeat itself
+    parts = [part.strip(".…;:") for part in tail.split("astoldabove")]  # a page does not repeat itself
     return written in tail or ends or (len(parts[-1]) > 7 and all(part in written for part in parts))
 
 
@@ -261,7 +258,6 @@ _OUTCOMES = {  # the words for the two outcomes that every run has
     "failed": re.compile(r"\bfail(?:s|ed|ing|ures?)?\b(?!\s*rate)", re.IGNORECASE),
 }
 _ORDINALS = "first second third fourth fifth sixth seventh eighth".split()
-_BREAK = re.compile(r"[;:—–]|\.\s")
 About = tuple[str, str]  # a column, or `measured` or `k`; and the value that a citation is about
 
 
@@ -309,7 +305,7 @@ def _other(subject: About, item: Cited, every: set[About], world: World) -> str 
     (column, cited), passage = subject, item.passage
     if passage is None:
         return None
-    breaks = [hit.end() for hit in _BREAK.finditer(passage.own)]
+    breaks = [hit.end() for hit in re.finditer(r"[;:—–]|\.\s", passage.own)]
     start = max((place for place in breaks if place <= item.start), default=0)
     end = min((place for place in breaks if place > item.end), default=len(passage.own))
     clause = passage.label if passage.kind == "cell" else passage.own[start:end]

@@ -26,7 +26,6 @@ from blade.report.blocks import agrees
 
 SCHEMA = "blade.report/2"
 WORDS = 5  # from which a string is prose, not a value
-_DEEPEST = 60
 Reader = Callable[[str, World | None], tuple[Finding, ...]]
 
 
@@ -93,7 +92,7 @@ def _members(value: Any, path: str, depth: int = 0) -> Iterator[tuple[str, Any]]
     yield path, value
     named = {f"{path}.{key}".lstrip("."): v for key, v in value.items()} if isinstance(value, dict) else {}
     named |= {f"{path}[{key}]": v for key, v in enumerate(value)} if isinstance(value, list) else {}
-    for name, member in named.items() if depth < _DEEPEST else ():
+    for name, member in named.items() if depth < 60 else ():
         yield from _members(member, name, depth + 1)
 
 
@@ -112,21 +111,14 @@ def _prose(data: Any, text: str, world: World | None, read: Reader) -> tuple[Fin
     return tuple(moved)
 
 
-_MARKED = re.compile(r"<!--c\d+-->")  # what a report of ours leaves behind a number
-
-
-def _claims_file(path: Path) -> Path:
-    """Name the JSON file that belongs to a page."""
-    return path.with_suffix(".json")
-
-
 def with_claims(text: str, path: Path) -> str:
     """Add the queries of its claims to the text of the page at `path`, where they are beside it."""
-    is_page = path.suffix == ".md" and _MARKED.search(text) is not None and "<!--blade claims" not in text
-    if not is_page or not _claims_file(path).is_file():
+    is_marked = re.search(r"<!--c\d+-->", text) is not None  # as a report of ours leaves behind a number
+    is_page = path.suffix == ".md" and is_marked and "<!--blade claims" not in text
+    if not is_page or not path.with_suffix(".json").is_file():
         return text
     try:
-        claims = json.loads(_claims_file(path).read_text(encoding="utf-8"))["claims"]
+        claims = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))["claims"]
         lines = [f"{claim['id']} {escape_comment(claim['query'])}" for claim in claims]
     except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
         return text  # no report of ours
@@ -157,7 +149,7 @@ def read_report(report: str, may_read: Callable[[str], bool] = lambda path: True
             json.loads(text)
         except (ValueError, RecursionError) as error:
             raise _unreadable(f"{report} is not complete JSON", "it may be cut; write it again") from error
-    return with_claims(text, path) if may_read(str(_claims_file(path))) else text
+    return with_claims(text, path) if may_read(str(path.with_suffix(".json"))) else text
 
 
 def _unreadable(message: str, hint: str) -> Unreadable:

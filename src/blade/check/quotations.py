@@ -28,11 +28,11 @@ _WORDS = re.compile(r"\s\S.*\s\S|[{\[\"=(:]", re.DOTALL)
 _ELSEWHERE = re.compile(r"\b(?:unlike|other than|except|apart from|besides|as opposed to|compared)\b", re.I)
 _ADVICE = compiled("advice")
 _QUOTES = re.compile(r"\b(?:quot\w*|verbatim|excerpts?|snippets?|utterances?)\b", re.I)
-_EVIDENCE = compiled("evidence")
 _BY = re.compile(r"\s*(?:[—–]|--|\()\s*(?P<by>[^—–()\n]{3,120}?)\)?\s*$")
 _BOUND = re.compile(r"[.,]?\s*[(\[—–]\s*([^()\[\]“”\"]{2,120})")  # in brackets right behind a quotation
-_REMARK = compiled("remark")
 _ID_HEAD = re.compile(r"\s*(?:task|rollout|row|example)?s?[ _-]?(?:id|index|name|key)?\s*", re.I)
+_BARE = compiled("bare")
+_RELATIVE = re.compile(r"\b(?:after|before|since|until|following|beyond)\s+(?:the\s+)?\W*$", re.IGNORECASE)
 _SHELLS = ("sh", "bash", "shell", "console")
 _TEXTS = ("", "text", "txt", "json", "log")  # of a fence that may hold a quotation
 
@@ -79,9 +79,6 @@ def _unquoted(text: str) -> str:
     return blanked(text, [(start, end) for quote, start, end in quotes_in(text) if _is_long(quote)])
 
 
-_CODE = re.compile(r"`([^`]*[^`\s]\s[^`]{6,})`")
-
-
 def _is_cited(places: tuple[Address, ...]) -> bool:
     return any(place.is_pinned for place in places)
 
@@ -97,7 +94,8 @@ def _in_passage(passage: Passage, row: tuple[Address, ...] | None, rows: Rows) -
     bound = {quote: addresses(hit[1], rows) if hit else () for quote, hit in hits}
     exact = {quote for quote, places in bound.items() if any(place.repeat is not None for place in places)}
     quotes = [quote for quote in bound if _is_long(quote[0]) or quote in exact]
-    for code in _CODE.finditer(text):  # words in code are quoted where their step stands right behind them
+    # words in code are quoted where their step stands right behind them
+    for code in re.finditer(r"`([^`]*[^`\s]\s[^`]{6,})`", text):
         hit = _BOUND.match(text, code.end())
         if hit and _is_cited(places := addresses(hit[1], rows)):
             bound[code[1], code.start(), code.end()] = places
@@ -112,13 +110,13 @@ def _in_passage(passage: Passage, row: tuple[Address, ...] | None, rows: Rows) -
     near = () if own else addresses(passage.before, rows)[-1:] or addresses(above, rows)[-1:]
     if steps := steps_in(outside):
         near = tuple(msgspec.structs.replace(place, steps=steps) for place in near)
-    is_evidence = is_whole or (row is not None and _EVIDENCE.search(passage.header) is not None)
+    is_evidence = is_whole or (row is not None and compiled("evidence").search(passage.header) is not None)
     for number, (quote, start, end) in enumerate(quotes):
         before, tied = outside[:start], bound.get((quote, start, end), ())
         where, is_spoken = tied or own, is_whole or (row is None and _is_said(before, outside[end:]))
         is_exact = any(place.repeat is not None for place in addresses(before, rows))
         is_exact = is_exact or any(place.steps or place.field for place in where)
-        is_led = is_evidence if row is not None else is_exact or is_spoken or _has(_REPORTED, before)
+        is_led = is_evidence if row is not None else is_exact or is_spoken or _has(compiled("reported"), before)
         if row is None and not _is_cited(tied) and not _has_own_step(outside, quotes, number):
             where = without_steps(where, even_pinned=True)
         is_firm = bool(tied) or (bool(where) and is_led)
@@ -128,10 +126,6 @@ def _in_passage(passage: Passage, row: tuple[Address, ...] | None, rows: Rows) -
             is_firm and not _ELSEWHERE.search(outside), is_spoken,
             is_unmeant and not is_evidence and not _is_cited(tied), f"{above} {passage.text} {outside}",
         )  # fmt: skip
-
-
-_BARE = compiled("bare")
-_RELATIVE = re.compile(r"\b(?:after|before|since|until|following|beyond)\s+(?:the\s+)?\W*$", re.IGNORECASE)
 
 
 def _has_own_step(outside: str, quotes: Sequence[tuple[str, int, int]], number: int) -> bool:
@@ -149,7 +143,7 @@ def _has_own_step(outside: str, quotes: Sequence[tuple[str, int, int]], number: 
     before = [span for span in steps if span[1] <= start]
     before = [span for span in before if not number or _BARE.sub("", outside[low : span[0]])]
     between = outside[before[-1][1] : start] if before else ""
-    speakers = (between[: hit.start()] for hit in _SPEAKER.finditer(between))
+    speakers = (between[: hit.start()] for hit in compiled("speaker").finditer(between))
     return bool(before) and not _has(_ONWARD, between) and not any(_BARE.sub("", part) for part in speakers)
 
 
@@ -180,7 +174,7 @@ def _block(block: Quotation, document: Document, rows: Rows) -> Excerpt | None:
         return None
     is_sure = is_led or bool(signed) or (is_quote and block.text.lstrip().startswith(("“", '"')))
     is_loose = not is_sure and (is_quote or lead is None or not lead.steps)
-    if is_quote and ((is_short and not is_pinned) or (is_loose and _REMARK.match(block.text))):
+    if is_quote and ((is_short and not is_pinned) or (is_loose and compiled("remark").match(block.text))):
         return None
     is_exact = lead is not None and (lead.repeat is not None or bool(lead.steps))
     is_unmeant = _has(_UNSAID, outside.rstrip("*_: ")) or _ADVICE.search(headings) is not None
@@ -267,13 +261,8 @@ def _finding(excerpt: Excerpt, verdict: str, why: str, expected: str = "") -> Fi
     place = (excerpt.line, excerpt.lines, excerpt.text, hostile.line(excerpt.quote, 300))
     return Finding(verdict, "quotation", *place, expected, reading, why, tasks=tasks)
 
-# Forms of regular verbs are made from what comes before their endings.
-_SAID = compiled("said_before")
-_SAID_AFTER = compiled("said_after")
-_REPORTED = compiled("reported")
 _UNSAID = compiled("unsaid")
 _ONWARD = compiled("onward")
-_SPEAKER = compiled("speaker")
 _REACH = 120  # characters before a quotation that say what it is
 
 
@@ -282,11 +271,10 @@ def _has(pattern: re.Pattern[str], text: str) -> bool:
 
 
 def _is_said(before: str, after: str = "") -> bool:
-    return _has(_SAID, before) or _has(_SAID_AFTER, after[:_REACH])
+    return _has(compiled("said_before"), before) or _has(compiled("said_after"), after[:_REACH])
 
 
 _CUT = re.compile(r"\s*(?:\[?(?:…|\.{3,})\]?(?:\s*\([\d,]+ characters more\))?)\s*")
-_PUT_IN = re.compile(r"\[[^\[\]]{0,80}\]")  # a word of whoever quotes
 _BREAK = re.compile(r"\\+[nrt]")
 _SAME = str.maketrans(
     dict.fromkeys("“”„‟«»‘’‚‛\"'", "'") | dict.fromkeys("–—−‐‑", "-") | dict.fromkeys("\\*`", "")
@@ -304,7 +292,7 @@ def squeezed(text: str) -> str:
 def pieces(quote: str) -> tuple[list[str], list[str]]:
     """The parts of a quotation between its cuts, squeezed; then those where [words] are cuts as well."""
     text, forms = PLACEHOLDER.sub("…", quote), []  # it stands for something that was taken out
-    for form in (text, _PUT_IN.sub("…", text)):
+    for form in (text, re.sub(r"\[[^\[\]]{0,80}\]", "…", text)):  # a word of whoever quotes
         parts = [squeezed(part) for part in _CUT.split(form)]
         parts[0], parts[-1] = parts[0].lstrip(_EDGES), parts[-1].rstrip(_EDGES)
         forms.append([part for part in parts if part])

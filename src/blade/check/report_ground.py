@@ -21,7 +21,10 @@ from blade.tables.database import quoted
 from blade.tables.index import Watcher
 
 MAX_VALUES = 60  # distinct values of a column that are looked at
-MAX_TRACES = 2_000  # opened rollouts that are kept
+_OPTION = re.compile(
+    r"(?<= )(?:(--(?:baseline|by))[= ]('[^']*'|\S+)|(--(?:pass-threshold|margin))[= ](\d+\.?\d*|\.\d+)"
+    r"|(--(?:series|quick))())(?= |$)"
+)
 
 
 class Rows:
@@ -33,7 +36,7 @@ class Rows:
         self.notes = " ".join(note for entry in loaded for note in entry.notes)
         self.ambiguous: set[str] = set()  # the key of one task and the name of another
         self._codes: dict[tuple[str, str], set[int]] = {}  # by run and by key or name
-        self._trace = lru_cache(maxsize=MAX_TRACES)(lambda run, place: single_rows.traced(self._runs[run], place))
+        self._trace = lru_cache(maxsize=2_000)(lambda run, place: single_rows.traced(self._runs[run], place))
         for name, run in self._runs.items():
             keys = {key: code for code, key in enumerate(run.rollouts.task_keys)}
             for word, code in (*keys.items(), *zip(run.rollouts.task_names, keys.values(), strict=False)):
@@ -85,14 +88,11 @@ class World:
         self.ground, self.rows = ground, rows
         self.page: Callable[[], str] = str  # the page that the engine writes of these rows
         self.values = cache(self._values)
-        self.columns = cache(self._columns)
+        self.columns = cache(lambda: {name: kind for name, kind, *_ in self.select("describe rollouts")})
 
     def select(self, sql: str, with_traces: bool = False) -> list[tuple[Any, ...]]:
         """What a query of our own gives."""
         return self.ground.connection(with_traces).execute(sql).fetchall()
-
-    def _columns(self) -> dict[str, str]:
-        return {name: kind for name, kind, *_ in self.select("describe rollouts")}
 
     def _values(self, column: str) -> tuple[str, ...]:
         """The distinct values of a column, none if there are many; `tool` is that of the calls."""
@@ -148,9 +148,6 @@ def world_for(
     return world
 
 
-MOST_JUDGEMENTS = 40  # that a page lists; of more it does not list all
-
-
 def _then(text: str, loaded: Sequence[Loaded], watcher: Watcher) -> list[Loaded]:
     """The runs as our own report knew them: without judgements that were given since it was made."""
     runs, since, lines = list[Loaded](), 0, text.split("\n")
@@ -161,19 +158,13 @@ def _then(text: str, loaded: Sequence[Loaded], watcher: Watcher) -> list[Loaded]
 
     for run in loaded:
         known = tuple(filter(is_listed, run.judgements))
-        standing = run.judgements if len(known) >= MOST_JUDGEMENTS else known
+        standing = run.judgements if len(known) >= 40 else known  # of more a page does not list all
         since += len(run.judgements) - len(standing)
         artifacts = tuple(file for file in run.artifacts if standing or file.kind != "judgements")
         runs.append(replace(run, judgements=standing, artifacts=artifacts))
     if since:
         watcher.notice(f"{since} judgement(s) were given since the report was made; they are left out here")
     return runs
-
-
-_OPTION = re.compile(
-    r"(?<= )(?:(--(?:baseline|by))[= ]('[^']*'|\S+)|(--(?:pass-threshold|margin))[= ](\d+\.?\d*|\.\d+)"
-    r"|(--(?:series|quick))())(?= |$)"
-)
 
 
 def _named(specs: Sequence[str], text: str, watcher: Watcher) -> list[Loaded]:

@@ -19,15 +19,11 @@ STEP, REPEAT, TASK = "step", "repeat", "task"
 MAX_NAMED = 100  # tasks of one sentence
 # What a number counts, or is a share of, stands behind it; a number that is not whole names nothing.
 _RANGE = r"(?:\s?[-–—]\s?|\s+(?:up\s+)?to\s+|\s+through\s+)"
-_NUMBERED = compiled("numbered")
 _AT = r"/(?P<repeat>\d{1,8})#(?P<where>\w+(?:[.\[\]-]+\w+)*)`"
 _HASH = re.compile(rf"(?<![\w/#.-])`?(?P<task>\w[\w.@:+-]{{0,200}}(?:/[\w.@:+-]+){{0,8}}?){_AT}?")
 _CODED = re.compile(rf"`(?P<task>[^`\n]{{1,400}}){_AT}")  # a known task may hold any sign
-_NOUN = compiled("noun")
 _WORD = re.compile(r"`(?P<code>[^`\s]{1,200})`|(?<![\w./-])(?P<bare>[\w.#@:+-]*\w(?:/\d{1,8})?)(?![\w/%-])")
 _FIELD = re.compile(r"\bfield\s+`(?P<field>[^`]{1,200})`", re.IGNORECASE)
-# Beside a fraction: `passes 2/4`, `2/4 of them`, `2/4 (50%)`.
-_FRACTION = compiled("fraction")
 _OF = re.compile(r"`?\s*(?:\(\s*\d|%|=|(?:of|(?:task|rollout|repeat|attempt|time)s?|pass|fail)\b)", re.I)
 
 
@@ -75,7 +71,7 @@ class Mention(msgspec.Struct, frozen=True):
 def numbered(text: str) -> tuple[Numbered, ...]:
     """What a text names by its number, in order; `4 steps` and `steps: 4` are amounts."""
     addresses = []
-    for hit in _NUMBERED.finditer(text):
+    for hit in compiled("numbered").finditer(text):
         digits = hit["number"] or hit["numbers"]
         numbers = [int(number) for number in re.findall(r"\d+", digits)]
         if re.search(_RANGE, digits) and len(numbers) == 2 and 0 < numbers[1] - numbers[0] < 200:
@@ -105,7 +101,7 @@ def mentions(text: str, rows: Rows) -> tuple[Mention, ...]:
     all_mentions += [Mention(Address(str(n)), name.start, name.end, True) for name in lists for n in name.numbers]
     for mention in all_mentions:
         taken[mention.start : mention.end] = b"x" * (mention.end - mention.start)
-    for pattern, read in ((_NOUN, _noun), (_WORD, _word)):
+    for pattern, read in ((compiled("noun"), _noun), (_WORD, _word)):
         for hit in pattern.finditer(text):
             other = None if any(taken[hit.start() : hit.end()]) else read(hit, rows)
             if other is not None:
@@ -141,7 +137,7 @@ def _word(hit: re.Match[str], rows: Rows) -> Mention | None:
         return None
     is_ratio = re.fullmatch(r"\d+/\d+", word) is not None
     before = text[max(0, hit.start() - 40) : hit.start()]
-    if is_ratio and (_FRACTION.search(before) or _OF.match(text, hit.end())):
+    if is_ratio and (compiled("fraction").search(before) or _OF.match(text, hit.end())):
         return None
     address = address_of(word, rows, False)
     is_sure = is_code or address is None or address.repeat is None
@@ -175,12 +171,9 @@ def without_steps(places: tuple[Address, ...], even_pinned: bool = False) -> tup
     return tuple(place if place.is_pinned and not even_pinned else place.rollout for place in places)
 
 
-_LEAD = compiled("lead")
-
-
 def leading(text: str, rows: Rows) -> Address | None:
     """The rollout that a line begins with, in backticks; with all steps of the line if one is behind it."""
-    hit = _LEAD.match(text)
+    hit = compiled("lead").match(text)
     if hit is None:
         return None
     if pinned := _HASH.fullmatch(f"`{hit['code']}`"):
@@ -203,11 +196,7 @@ def runs_named(text: str, runs: tuple[str, ...]) -> tuple[str, ...]:
     marks = [(run, re.escape(run) if len(run) > 2 else f"`{re.escape(run)}`") for run in runs[1:] and runs]
     return tuple(run for run, mark in marks if re.search(rf"(?<![\w-]){mark}(?![\w-])", text)) or runs
 
-# Steps of something else than a rollout.
-_OTHERS = compiled("others")
 _BEHIND = re.compile(r"\s*\(?(?:in|of|for)\s+(?:the\s+)?(?:task\s+|rollout\s+|failing\s+|passing\s+)*", re.I)
-# `the failing repeat 3`, and not `they repeat 3 calls`
-_BEFORE_REPEAT = compiled("before_repeat")
 _ID_HEAD = re.compile(r"(?:task|rollout)(?:[ _-](?:id|index|key|name))?", re.IGNORECASE)
 _LIST = re.compile(r"\d{1,9}(?:/\d{1,8})?(?:(?:, | and |, and )\d{1,9}(?:/\d{1,8})?)+")
 
@@ -219,9 +208,6 @@ def with_noun(passage: Passage) -> str:
         return f"task {cell}"
     is_list = head.lower() in ("tasks", "rollouts", "which") and _LIST.fullmatch(cell)
     return f"tasks {cell}" if is_list else passage.own
-
-
-_ABSENT = compiled("absent")
 
 
 class Ids:
@@ -239,7 +225,9 @@ class Ids:
         for mention in self.here:
             yield from self._exists(mention)
         names = [name for name in numbered(self.text) if name.kind in (STEP, REPEAT)]
-        around = self.here or (self._around() if names else ())
+        # the rollout named last before the sentence, else in the nearest heading that names any
+        texts = (self.passage.before[-2000:], *reversed(self.passage.headings)) if names else ()
+        around = self.here or next((near[-1:] for text in texts if (near := mentions(text, self.rows))), ())
         repeats = [name for name in names if name.kind == REPEAT]
         yield from self._repeats(repeats, around)
         numbers = {number for name in repeats for number in name.numbers}
@@ -247,13 +235,8 @@ class Ids:
         is_one = len(numbers) == len(tasks) == 1 and tasks.pop().repeat is None
         repeat = numbers.pop() if is_one else None
         for name in names if around else ():
-            if name.kind == STEP and not _OTHERS.search(self.text[: name.start]):
+            if name.kind == STEP and not compiled("others").search(self.text[: name.start]):
                 yield from self._step(name, around, repeat)
-
-    def _around(self) -> Sequence[Mention]:
-        """The rollout named last before the sentence, else in the nearest heading that names any."""
-        texts = (self.passage.before[-2000:], *reversed(self.passage.headings))
-        return next((nearest[-1:] for text in texts if (nearest := mentions(text, self.rows))), ())
 
     def _exists(self, mention: Mention) -> Iterator[Finding]:
         place, printed = mention.address.rollout, self.text[mention.start : mention.end]
@@ -265,7 +248,7 @@ class Ids:
         known = self.rows.repeats(place.task, self.runs) or self.rows.repeats(place.task, self.rows.runs)
         if place.repeat in known or (place.repeat is None and place.task in self.rows.names):
             yield self._pinned(mention, printed) or self._finding(SUPPORTED, printed, f"{place} exists")
-        elif mention.is_sure and _ABSENT.search(self.text):
+        elif mention.is_sure and compiled("absent").search(self.text):
             yield self._finding(UNVERIFIABLE, printed, f"{place} is none of this run")
         elif mention.is_sure:
             expected = f"task {place.task} has the repeats {min(known)} to {max(known)}" if known else ""
@@ -291,7 +274,7 @@ class Ids:
                 continue  # part of an id
             if all(number in known or number == len(known) for number in name.numbers):  # some count from one
                 yield self._finding(SUPPORTED, name.text, "the task has such a repeat")
-            elif _BEFORE_REPEAT.search(self.text[: name.start]):
+            elif compiled("before_repeat").search(self.text[: name.start]):
                 expected = f"task {tasks[0]} has the repeats {min(known)} to {max(known)}"
                 yield self._finding(CONTRADICTED, name.text, "there is no such repeat", expected)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import islice
 from typing import Any
@@ -28,12 +28,11 @@ _NUMBERING = re.compile(r"^\s*(?:\d+(?:\.\d+)*[.)]?|\(?\d+\))\s+")
 _ID_HEADS = "# no. no k rank step steps line row repeat task rollout id index version seed date year".split()
 _DAY = compiled("day")
 _COUNTED = re.compile(r"(count|tasks)\b(?! *[.(])")
-_CAUSE = compiled("cause")
 
 
 def uncited(passages: list[Passage], items: list[Cited], answers: Answers, world: World) -> Iterator[Finding]:
     """One finding for each number that nothing is cited for, with the query that would give it."""
-    banks = cache(lambda run: list(islice(bank(world, run), MAX_QUERIES)))  # each made when it is first asked
+    banks = cache(lambda run: list(islice(bank(world, run), 2_000)))  # each made when it is first asked
     taken = _taken(passages, items, answers)
     covered = {line for item in items if item.passage is None for line in item.lines}
     for passage in passages:
@@ -44,7 +43,9 @@ def uncited(passages: list[Passage], items: list[Cited], answers: Answers, world
             continue
         runs = runs_named(" ".join((passage.text, *passage.headings)), world.rows.runs)
         for figure in phrase(_masked(passage, taken.get(id(passage), []), world)).figures:
-            query = _suggested(figure, runs, banks)
+            is_known = figure.unit in ("", "%", "$", "s") and not figure.signed
+            fits = {known.query for run in runs[:4] if is_known for known in banks(run) if _gives(known, figure)}
+            query = fits.pop() if len(fits) == 1 else None  # if exactly one short query about the runs does
             why = f"{figure.text} = {query}; cite it?" if query else ""
             place = (passage.line, passage.lines, passage.text, figure.text, query or "", "", why, query)
             yield Finding(UNCITED, "number", *place)
@@ -84,13 +85,12 @@ def _masked(passage: Passage, taken: Spans, world: World) -> str:
 def opinions(passages: Sequence[Passage]) -> Iterator[Finding]:
     """Causal sentences that neither cite nor quote anything."""
     for passage in passages:
-        cause = _CAUSE.search(passage.own) if passage.kind in ("sentence", "item") else None
+        cause = compiled("cause").search(passage.own) if passage.kind in ("sentence", "item") else None
         is_cited = any(re.match(r"blade:|c\d+$", comment.text) for comment in passage.comments)
         if cause is not None and not is_cited and not any(True for _ in quotes_in(passage.own)):
             yield Finding(OPINION, "cause", passage.line, passage.lines, passage.text, cause[0])
 
 
-MAX_QUERIES = 2_000
 MAX_COLUMNS, MAX_VALUES = 24, 20  # columns that conditions are made of, and values of each
 MAX_K = 8
 _EFFORTS = "turns calls steps input_tokens output_tokens reasoning_tokens total_tokens seconds cost_usd"
@@ -115,14 +115,6 @@ class Known(msgspec.Struct, frozen=True):
     kind: str
 
 
-def _suggested(figure: Figure, runs: Sequence[str], banks: Callable[[str], list[Known]]) -> str | None:
-    """The query that gives a printed number, if exactly one short query about the runs does."""
-    if figure.unit not in ("", "%", "$", "s") or figure.signed:
-        return None
-    fitting = {known.query for run in runs[:4] for known in banks(run) if _gives(known, figure)}
-    return fitting.pop() if len(fitting) == 1 else None
-
-
 def _gives(known: Known, figure: Figure) -> bool:
     is_whole = figure.step >= 1 and not figure.unit
     scaled = known.value * 100 if figure.unit == "%" else known.value
@@ -145,7 +137,10 @@ def bank(world: World, run: str) -> Iterator[Known]:
     scope = f"run = {literal(run)}" if len(world.rows.runs) > 1 else ""
     yield from _whole_run(world, run, scope)
     plain: dict[tuple[str, str], float] = {}  # what a measure gives without a condition of its own
-    for column in ("", "passed", *_columns(world, run, columns)):
+    sql = f"""select "column" from fields where run = {literal(run)} and "distinct" between 2 and {MAX_VALUES}
+        and type in ('text', 'boolean') and role in ('task-level', 'verdict', 'other') order by 1"""
+    few = dict.fromkeys([*_ENDS, *(row[0] for row in world.select(sql))])  # of few values, which tell rows apart
+    for column in ("", "passed", *[name for name in few if name in columns][:MAX_COLUMNS]):
         name = column if re.fullmatch(r"[a-z_][a-z0-9_]*", column) else quoted(column)
         for key, rows, *numbers in _groups(world, run, column, [sql for *_, sql in measures]):
             if key is None or rows in seen:
@@ -161,14 +156,6 @@ def bank(world: World, run: str) -> Iterator[Known]:
                 where = " and ".join(filter(None, (scope, condition, outcome)))
                 if plain.setdefault((measure, outcome), number) != number or not condition:
                     yield Known(f"{measure} where {where}" if where else measure, float(number), kind)
-
-
-def _columns(world: World, run: str, columns: dict[str, str]) -> list[str]:
-    """Columns of few values by which rows can be told apart."""
-    sql = f"""select "column" from fields where run = {literal(run)} and "distinct" between 2 and {MAX_VALUES}
-        and type in ('text', 'boolean') and role in ('task-level', 'verdict', 'other') order by 1"""
-    names = [*_ENDS, *(row[0] for row in world.select(sql))]
-    return [name for name in dict.fromkeys(names) if name in columns][:MAX_COLUMNS]
 
 
 def _groups(world: World, run: str, column: str, measures: Sequence[str]) -> list[tuple[Any, ...]]:

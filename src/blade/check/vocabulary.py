@@ -18,10 +18,10 @@ def _table() -> dict[str, Any]:
 
 
 def words(name: str) -> frozenset[str]:
-    """The words of a list."""
     return frozenset(_table()["words"][name]["words"].split())
 
 
+@cache
 def any_of(name: str) -> re.Pattern[str]:
     """A pattern for any word of a list."""
     entry = _table()["words"][name]
@@ -29,6 +29,7 @@ def any_of(name: str) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{'|'.join(choices)})\b{entry.get('more', '')}", re.IGNORECASE)
 
 
+@cache
 def compiled(name: str) -> re.Pattern[str]:
     """A pattern with its fragments."""
     fragments, text = _table()["fragments"], "".join(_table()["patterns"][name])

@@ -119,7 +119,6 @@ def shown(number: float) -> str:
 
 
 def has_index(rows: Rows) -> bool:
-    """Does any row carry a task index."""
     return bool((rows.numbers("task_index") != NO_INDEX).any() or (rows.texts("task_text")[0] >= 0).any())
 
 
@@ -340,21 +339,20 @@ def one_run(
     hashes = main.numbers("row_hash")[settled.order].astype(np.uint64)
     hashes = hashes[hashes != 0]
     counted = coverage(rollouts, settled, expected, failed, len(hashes) - len(np.unique(hashes)))
-    codes, models = main.texts("model")
-    settings = _settings(main, settled.order)
-    return Assembled(rollouts, counted, main, _commonest(codes[settled.order], models), agent, settings, inputs)
+    codes, texts = main.texts("model")
+    n_of = np.bincount(codes[settled.order][codes[settled.order] >= 0], minlength=len(texts)).tolist()
+    models = [text for _, text in sorted((-n, text) for n, text in zip(n_of, texts, strict=True) if n and text)]
+    model, settings = _few(models, 3) or None, _settings(main, settled.order)  # the commonest model first
+    return Assembled(rollouts, counted, main, model, agent, settings, inputs)
 
 
 def _keys(rows: Rows, agent: str | None, task_id: str | None, each: bool) -> dict[Key, str]:
-    """The keys of a sidecar with their failure class, of one agent if it tells agents apart.
-
-    `each` row of the materialised inputs is a rollout of its own, each row of the failures an attempt.
-    """
+    """The keys of a sidecar with their failure class, of one agent if it tells agents apart."""
     if not rows.n_rows:
         return {}
     tasks = task_keys(rows, task_id)
     repeats = rows.numbers("repeat").astype(np.int64)
-    if each:
+    if each:  # row is a rollout of its own, as in the materialised inputs; in the failures it is an attempt
         repeats = numbered(tasks.code, repeats, rows.numbers("row_hash").astype(np.uint64))
     codes, texts = rows.texts("agent")
     wanted = codes == texts.index(agent) if agent in texts else np.ones(rows.n_rows, bool)
@@ -452,13 +450,6 @@ def _says_yes(fields: Mapping[str, Column], candidates: tuple[str, ...], n: int)
 def _first_number(fields: Mapping[str, Column], candidates: Mapping[str, float], n: int) -> Array:
     numbers = (fields[name].number * scale for name, scale in candidates.items() if name in fields)
     return next((values for values in numbers if not np.isnan(values).all()), np.full(n, np.nan))
-
-
-def _commonest(codes: Array, texts: tuple[str, ...]) -> str | None:
-    """The text that most rows carry; several are listed, the commonest first."""
-    counts = np.bincount(codes[codes >= 0], minlength=len(texts)).tolist()
-    pairs = sorted((-count, text) for count, text in zip(counts, texts, strict=True) if count and text)
-    return _few([text for _, text in pairs], 3) or None
 
 
 def _few(texts: list[str], most: int) -> str:

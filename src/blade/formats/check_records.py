@@ -18,7 +18,6 @@ _NEITHER = "skipped skip xpass pending unknown ignored"
 KINDS = frozenset("error errored timeout tle mle re ce rte".split())  # bad words that say in which way
 WORDS = dict.fromkeys(_GOOD.split(), PASSED) | dict.fromkeys(_BAD.split(), FAILED)
 WORDS |= dict.fromkeys(_NEITHER.split(), OTHER)
-_TRUTHS = {"true": True, "yes": True, "false": False, "no": False}
 _SHORT = 3  # letters of a word that means anything, unless its field is a status
 # What the name of a field says of the truth in it: that a check was met, that something went wrong, that something is judged.
 _MET = re.compile(r"(?:^|_)(?:met|pass|passed|match|matched|success|succeeded|satisfied|correct|ok|valid|resolved|solved)$")
@@ -29,8 +28,6 @@ _JUDGES = re.compile(
     re.IGNORECASE,
 )
 _STATUS = re.compile(r"verdict|status|outcome|result", re.IGNORECASE)
-_DEPTH = 8
-_NODES = 5000  # values of a field that are looked into for failed checks
 _PLACES = 20  # of a list of truths
 
 
@@ -48,7 +45,7 @@ def status_of(value: Any) -> str | None:
 def is_failed(path: str, value: Any) -> bool:
     """Decide whether a value says that a check failed: a word for it, or a truth by the name of its field."""
     word = value.strip().lower() if isinstance(value, str) else ""
-    truth = _TRUTHS.get(word, value)
+    truth = {"true": True, "yes": True, "false": False, "no": False}.get(word, value)
     if isinstance(truth, bool):
         return truth if _is_bad_if_true(path.rpartition(".")[2]) else not truth and bool(_JUDGES.search(path))
     is_word = bool(word) and status_of(value) == FAILED
@@ -119,8 +116,8 @@ class Failed(NamedTuple):
 
 
 def failed_checks(path: str, value: Any) -> list[Failed]:
-    """The checks anywhere inside a field that failed."""
-    return list(_failed(path, value, iter(range(_NODES)), _DEPTH))
+    """The checks inside a field that failed, among its first 5000 values of the first 8 levels."""
+    return list(_failed(path, value, iter(range(5000)), 8))
 
 
 def _failed(path: str, value: Any, nodes: Iterator[int], depth: int) -> Iterator[Failed]:

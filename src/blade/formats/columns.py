@@ -21,7 +21,7 @@ from xxhash import xxh3_64_intdigest, xxh3_128
 
 from blade.formats import field_columns, rollout_ends, row_decoder
 from blade.formats.check_records import MAX_CHECKS, MAX_TEXT, WORDS, of_list, of_object
-from blade.formats.field_columns import PARENTS, FieldColumn, Nest, transposed
+from blade.formats.field_columns import PARENTS, FieldColumn, Nest, Shape, transposed
 from blade.formats.lines import MAX_LINE_BYTES, Block, hash_block
 from blade.formats.rollout_steps import NESTED_KEYS, flat, kind_of, parsed, steps_of
 from blade.model import LAST_KINDS, Part
@@ -30,7 +30,6 @@ LONGEST_TEXT = 1000  # of a name of an agent, a model or a task
 NO_INDEX = -(1 << 63)  # a task or repeat index that is not there
 MAX_REWARD = 1e100  # beyond it a reward is no measurement, and its square no number
 _LAST = {name: code for code, name in enumerate(LAST_KINDS)}
-_OF_MODEL = frozenset(("message", "reasoning", "call"))
 
 
 # What a reward can be, the codes of `reward_kind`.
@@ -51,9 +50,7 @@ def text_index(value: Any) -> str | None:
     if value is None or index_of(value) != NO_INDEX:
         return None
     text = value if isinstance(value, str) else repr(value)
-    if len(text) <= LONGEST_TEXT:
-        return text
-    return f"{text[:100]}...{xxh3_64_intdigest(text.encode()):016x}"
+    return text if len(text) <= LONGEST_TEXT else f"{text[:100]}...{xxh3_64_intdigest(text.encode()):016x}"
 
 
 def reward_of(value: Any) -> tuple[float, int]:
@@ -93,7 +90,7 @@ def counts_of_kinds(kinds: Sequence[str]) -> _Counts:
     """A turn is a run of items that the model made without being answered in between."""
     n_turns, in_turn = 0, False
     for kind in kinds:
-        by_model = kind in _OF_MODEL
+        by_model = kind in ("message", "reasoning", "call")
         n_turns += by_model and not in_turn
         in_turn = by_model
     return len(kinds), kinds.count("call"), n_turns, _LAST[kinds[-1]] if kinds else 0
@@ -102,11 +99,9 @@ def counts_of_kinds(kinds: Sequence[str]) -> _Counts:
 PART_ROWS = 100_000
 MAX_SKIPPED = 1000  # reasons kept per part; all are counted
 PART_BYTES = 512 << 20
-_BOM = b"\xef\xbb\xbf"
 _STOPS_DECODER = sys.version_info < (3, 12)  # from then on the recursion limit does not count C calls
 
 _NEWLINE = ord("\n")
-_COUNTED = ("n_items", "n_calls", "n_turns", "last_kind")
 _COLUMNS = {  # type of the array -> names
     "q": "offset length line task_index repeat attempt n_items n_calls n_turns",
     "d": "reward input_tokens output_tokens reasoning_tokens total_tokens cost_usd temperature top_p max_output_tokens",
@@ -138,13 +133,8 @@ def checks_in(raw: msgspec.Raw) -> Iterator[tuple[str, str, str]]:
         return
     checks = of_list(value) if isinstance(value, list) else of_object(value)
     for name, status, member in islice(checks, MAX_CHECKS):
-        yield name, status, spelled(member)
-
-
-def spelled(value: Any) -> str:
-    """A value as short text."""
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return text[:MAX_TEXT]
+        text = member if isinstance(member, str) else msgspec.json.encode(member).decode()
+        yield name, status, text[:MAX_TEXT]
 
 
 class CheckColumns:
@@ -183,7 +173,8 @@ class Columns:
 
     def __init__(self) -> None:
         self.fields: dict[str, bool] = {}  # other top-level keys -> is scalar; grows as keys are seen
-        self.inner = row_decoder.inner_shapes()  # the known objects, which may hold keys that nobody knows
+        # the known objects, which may hold keys that nobody knows
+        self.inner = {name: Shape(base=struct) for name, (struct, _) in row_decoder.INNER.items()}
         self.nests: defaultdict[str, Nest] = defaultdict(Nest)  # the other objects, by path
         self.decoder = row_decoder.RowDecoder(self.fields, self.inner)
         self._reset(0)
@@ -290,7 +281,7 @@ class Columns:
         return rows if len(rows) == len(starts) else None
 
     def _add_line(self, line: bytes, offset: int, number: int) -> None:
-        body = line.removeprefix(_BOM)  # files that were joined may carry one in the middle
+        body = line.removeprefix(b"\xef\xbb\xbf")  # files that were joined may carry one in the middle
         if not body.strip():
             return  # a blank line holds nothing that could be lost
         reason = row_decoder.refusal(body)
@@ -450,7 +441,8 @@ class Columns:
         self._number("answer_source", sources)
         for name, texts in (("answer", answers), ("last_tool", tools), ("submitted", submitted)):
             self._text(name, texts)
-        for name, values in zip(_COUNTED, zip(*counts, strict=True), strict=True):
+        names = ("n_items", "n_calls", "n_turns", "last_kind")
+        for name, values in zip(names, zip(*counts, strict=True), strict=True):
             self._number(name, values)
 
     def _add_responses(
@@ -465,10 +457,6 @@ class Columns:
 
     # -- a part out -----------------------------------------------------------------------------
 
-    @property
-    def is_full(self) -> bool:
-        return self.n_rows >= PART_ROWS or self.end - self.start >= PART_BYTES
-
     def part(self) -> Part:
         """What was collected so far; the next part starts empty."""
         columns: dict[str, Any] = {
@@ -478,10 +466,8 @@ class Columns:
         families = (("t", self.texts), ("f", self.columns), ("s", self.scalars))
         for name, field in [(f"{kind}.{n}", f) for kind, known in families for n, f in known.items()]:
             columns |= {f"{name}:{part}": values for part, values in field.arrays(self.n_rows).items()}
-            if field.seen:
-                texts[name] = list(field.seen)
-            if field.heads:
-                texts[f"{name}:head"] = list(field.heads)
+            known_texts = {name: field.seen, f"{name}:head": field.heads}
+            texts |= {key: list(codes) for key, codes in known_texts.items() if codes}
         check_columns, check_texts = self.checks.arrays()
         columns |= check_columns
         texts |= check_texts
@@ -507,7 +493,7 @@ def parts(blocks: Iterator[Block]) -> Iterator[Part]:
             if cut < size and piece is pieces[-1] and columns.n_lines:
                 yield columns.part()
             columns.add(piece)
-            if columns.is_full:
+            if columns.n_rows >= PART_ROWS or columns.end - columns.start >= PART_BYTES:
                 yield columns.part()
     if columns.n_lines:
         yield columns.part()

@@ -11,16 +11,13 @@ GRACE_BYTES = 256 << 20  # below this much output the ratio does not matter
 _READ_BYTES = 1 << 17
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _SKIPPABLE = range(0x184D2A50, 0x184D2A60)  # frames of zstd that hold no data
-_ZSTD_HEADER = 18  # bytes at most
 
 Chunks = Iterator[bytes | str]
 
 
 def kind_of(head: bytes) -> str:
     """What the first bytes of a file say: gzip, zstd, or plain."""
-    if head[:2] == _GZIP:
-        return "gzip"
-    return "zstd" if head[:4] == _ZSTD else "plain"
+    return "gzip" if head[:2] == _GZIP else "zstd" if head[:4] == _ZSTD else "plain"
 
 
 def inflated(raw: BinaryIO, kind: str) -> Chunks:
@@ -109,7 +106,7 @@ def _is_whole(raw: BinaryIO) -> bool:
     position = 0
     while position < size:
         raw.seek(position)
-        head = raw.read(_ZSTD_HEADER)
+        head = raw.read(18)  # a header has no more bytes
         if len(head) >= 8 and int.from_bytes(head[:4], "little") in _SKIPPABLE:
             position += 8 + int.from_bytes(head[4:8], "little")
             continue

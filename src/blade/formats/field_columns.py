@@ -63,7 +63,6 @@ def is_task_field(name: str) -> bool:
 
 
 def can_be_column(name: str) -> bool:
-    """Is it a name that a column can have."""
     return len(name) <= MAX_NAME and not _UNNAMEABLE.intersection(name)
 
 
@@ -310,7 +309,9 @@ class Shape:
 
     def struct(self, *others: tuple[str, Any, Any]) -> Any:
         """The same with further attributes, which stand for keys of their own name."""
-        columns = [(f"f{number}", _type_of(kind), msgspec.UNSET) for number, kind in enumerate(self.keys.values())]
+        plain = {Shape.RAW: msgspec.Raw, Shape.SCALAR: Scalar, Shape.NULL: None}
+        kinds = [kind.type | None if isinstance(kind, Shape) else plain[kind] for kind in self.keys.values()]
+        columns = [(f"f{number}", kind | msgspec.UnsetType, msgspec.UNSET) for number, kind in enumerate(kinds)]
         rename = {f"f{number}": key for number, key in enumerate(self.keys)}
         return msgspec.defstruct(
             "Inner", [*columns, *others], bases=(self.base,) if self.base else None, rename=rename,
@@ -361,12 +362,6 @@ class Shape:
                 _raw_leaves(inner, values, put, put_raw)
             else:
                 put(inner, values)
-
-
-def _type_of(kind: str | Shape) -> Any:
-    if isinstance(kind, Shape):
-        return kind.type | None | msgspec.UnsetType
-    return {Shape.RAW: msgspec.Raw, Shape.SCALAR: Scalar, Shape.NULL: None}[kind] | msgspec.UnsetType
 
 
 def _raw_leaves(path: str, values: Sequence[Any], put: Put, put_raw: PutRaw | None) -> None:

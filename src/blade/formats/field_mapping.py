@@ -25,11 +25,8 @@ def mapping_of(text: str) -> dict[str, str]:
     for entry in text.split(","):
         target, equals, path = (part.strip() for part in entry.partition("="))
         if target not in TARGETS or not equals or not path:
-            raise UsageError(
-                f"--map cannot read {entry.strip()!r}",
-                f"write {EXAMPLE}; a name is one of {', '.join(TARGETS)}",
-                "bad-map",
-            )
+            hint = f"write {EXAMPLE}; a name is one of {', '.join(TARGETS)}"
+            raise UsageError(f"--map cannot read {entry.strip()!r}", hint, "bad-map")
         mapping[target] = path
     return mapping
 

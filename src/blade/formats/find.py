@@ -27,7 +27,6 @@ _SHARD = re.compile(
     r"|[-_.](?:\d+[-_]of[-_]\d+|0\d{3,})$",
     re.IGNORECASE,
 )
-_DIGITS = re.compile(r"\d+")
 _NUMBER = re.compile(r"[-_.](\d{4,})$")
 _SNIFF_ROWS, _SNIFF_BLOCKS = 20, 8  # how far we look for a first rollout before a file is passed over
 
@@ -48,15 +47,21 @@ def runs(specs: Sequence[str], notice: Notice) -> list[Found]:
     ranked: list[tuple[int, Found]] = []  # with the place of what named it
     loose: list[tuple[int, Path]] = []  # files given one by one: shards of one run belong together
     for place, spec in enumerate(specs):
-        name, path = _split(spec)
+        head, equals, rest = spec.partition("=")
+        is_named = equals and head and "/" not in head and not os.path.lexists(spec)
+        name, path = (head, rest) if is_named else (None, spec)
         paths = [] if path == "-" else _files(path, notice)
         if path == "-":
             ranked.append((place, Found(name or "stdin", (Path("-"),), name is not None)))
-        elif name is not None:
-            ranked += [(place, run) for run in _named(name, path, paths)]
+        elif name is not None:  # of a run, or before the own names of the runs of a folder
+            groups = [Found(name, tuple(paths))] if _is_glob(path) else _with_unique_names(_grouped(paths))
+            names = [name] if len(groups) == 1 else [f"{name}/{run.name}" for run in groups]
+            ranked += [(place, Found(own, run.paths, True)) for own, run in zip(names, groups, strict=True)]
         # names that differ in more than numbers are no shards of one run
-        elif _is_glob(path) and len({_DIGITS.sub("", stem(path)) for path in paths}) == 1:
-            ranked.append((place, Found(_name_of_all(paths), tuple(paths))))
+        elif _is_glob(path) and len({re.sub(r"\d+", "", stem(path)) for path in paths}) == 1:
+            shared = os.path.commonprefix([shard_stem(path) for path in paths])  # noqa: RUF071 - letters are meant
+            shared = shared.rstrip("-_.0123456789") or paths[0].absolute().parent.name or "rollouts"
+            ranked.append((place, Found(shared if len(paths) > 1 else stem(paths[0]), tuple(paths))))
         else:
             loose += [(place, path) for path in paths]
     first = {path: place for place, path in reversed(loose)}
@@ -66,22 +71,9 @@ def runs(specs: Sequence[str], notice: Notice) -> list[Found]:
     return _with_unique_names([run for _, run in ranked if run.paths])
 
 
-def _named(name: str, path: str, paths: list[Path]) -> list[Found]:
-    """The run of that name, or the runs of a folder, each by its own name after that one."""
-    groups = [Found(name, tuple(paths))] if _is_glob(path) else _with_unique_names(_grouped(paths))
-    names = [name] if len(groups) == 1 else [f"{name}/{run.name}" for run in groups]
-    return [Found(name, run.paths, True) for name, run in zip(names, groups, strict=True)]
-
-
 def stem(path: Path) -> str:
     """The name of a rollouts file without its endings."""
     return _SUFFIX.sub("", path.name) or path.name
-
-
-def _split(spec: str) -> tuple[str | None, str]:
-    name, equals, path = spec.partition("=")
-    is_named = equals and name and "/" not in name and not os.path.lexists(spec)
-    return (name, path) if is_named else (None, spec)
 
 
 def _is_glob(path: str) -> bool:
@@ -135,11 +127,8 @@ def _in_folder(folder: Path, notice: Notice) -> list[Path]:
     if passed_over:
         notice(f"passed over {passed_over} JSONL file(s) in {folder} that hold no rollouts")
     if not paths:
-        raise NothingToRead(
-            f"no rollouts found in {folder}",
-            "a rollouts file is a .jsonl (or .jsonl.gz, .jsonl.zst) whose rows have a response or a reward",
-            "no-rollouts",
-        )
+        hint = "a rollouts file is a .jsonl (or .jsonl.gz, .jsonl.zst) whose rows have a response or a reward"
+        raise NothingToRead(f"no rollouts found in {folder}", hint, "no-rollouts")
     return _once(paths, notice)
 
 
@@ -165,11 +154,8 @@ def _may_be_rollouts(path: Path) -> bool:
 
 
 def reader_of(path: Path) -> Any:
-    """The module of FORMATS that reads a file, by its first readable rows; None where none of them is a rollout.
-
-    What can be read only once is not looked into: it gets the first format.
-    """
-    if str(path) == "-" or not path.is_file():
+    """The module of FORMATS that reads a file, by its first readable rows; None where none of them is a rollout."""
+    if str(path) == "-" or not path.is_file():  # can be read only once, and is not looked into
         return next(iter(FORMATS.values()))
     pairs = product(islice(_rows(path), _SNIFF_ROWS), FORMATS.values())
     return next((reader for row, reader in pairs if reader.matches(row)), None)
@@ -196,14 +182,6 @@ def _once(paths: list[Path], notice: Notice) -> list[Path]:
 def shard_stem(path: Path) -> str:
     """The name of a rollouts file without its endings and its shard number."""
     return _SHARD.sub("", stem(path)) or path.absolute().parent.name
-
-
-def _name_of_all(paths: list[Path]) -> str:
-    """A name for the shards of a glob: what their names begin with."""
-    if len(paths) == 1:
-        return stem(paths[0])
-    name = os.path.commonprefix([shard_stem(path) for path in paths])  # noqa: RUF071 - letters are meant
-    return name.rstrip("-_.0123456789") or paths[0].absolute().parent.name or "rollouts"
 
 
 def _grouped(paths: list[Path]) -> list[Found]:

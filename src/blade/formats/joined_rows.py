@@ -148,7 +148,6 @@ class Rows:
         return source.row_bytes(local)
 
     def row_hash(self, row: int) -> int:
-        """A hash of the content of a row."""
         return xxhash.xxh3_64_intdigest(self.row_bytes(row))
 
 
@@ -187,6 +186,4 @@ class Fields(Mapping[str, Column]):
 
 
 def _joined(columns: list[NDArray[Any]], dtype: str) -> NDArray[Any]:
-    if len(columns) == 1:
-        return columns[0]
-    return np.concatenate(columns) if columns else np.empty(0, dtype)
+    return columns[0] if len(columns) == 1 else np.concatenate(columns) if columns else np.empty(0, dtype)

@@ -48,11 +48,8 @@ def is_stream(path: Path) -> bool:
 
 def unreadable(path: Path, error: OSError) -> Unreadable:
     """The operating system would not let us read `path`."""
-    return Unreadable(
-        f"cannot read {path}: {error.strerror or error}",
-        "check that the file exists and that you may read it",
-        "unreadable-file",
-    )
+    hint = "check that the file exists and that you may read it"
+    return Unreadable(f"cannot read {path}: {error.strerror or error}", hint, "unreadable-file")
 
 
 def plain_blocks(path: Path, start: int, end: int) -> Iterator[Block]:

@@ -12,7 +12,6 @@ from typing import Any
 Told = dict[str, Any]  # the fields of a `Step`, by name
 NOTHING = object()  # unlike None, which is a value of JSON
 
-_MAX_DIGITS = 4000
 CALLS = frozenset(
     "function_call tool_call tool_use mcp_call mcp_list_tools mcp_approval_request file_search_call "
     "web_search_call computer_call image_generation_call code_interpreter_call local_shell_call "
@@ -183,12 +182,8 @@ def text_of(value: Any) -> str:
         return str(value["text"])
     if isinstance(value, dict) and ("image" in str(value.get("type")) or "image_url" in value):
         return "[image]"  # a data URL of megabytes says nothing to a reader
-    return _readable(value) if value != [] else ""
-
-
-def _readable(value: Any) -> str:
-    """Compact JSON; images and the like inside it are not dumped."""
-    text = _compact(value)
+    text = _compact(value) if value != [] else ""
+    # images and the like inside it are not dumped
     return text if len(text) <= _LONG else _BASE64.sub(lambda hit: f'"[{len(hit[0]) - 2:,} characters of base64]"', text)
 
 
@@ -245,7 +240,7 @@ def parsed(line: bytes) -> tuple[dict[str, Any] | None, str | None]:
 
 def integer(digits: str) -> int | str:
     """A whole number; as text if it is longer than the interpreter turns into one."""
-    return int(digits) if len(digits) <= _MAX_DIGITS else digits
+    return int(digits) if len(digits) <= 4000 else digits
 
 
 def value_at(row: Mapping[str, Any], path: str) -> Any:

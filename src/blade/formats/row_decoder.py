@@ -88,6 +88,7 @@ _OWN: dict[str, tuple[str, Any]] = {
     "failure_class": ("_ng_failure_class", str | None),
 }
 KNOWN = {name: key for name, (key, _) in _OWN.items()}
+_TOKENS = ("input_tokens", "output_tokens", "total_tokens")
 
 
 # The known objects that may hold further scalars, and where each stands in a row.
@@ -100,16 +101,8 @@ INNER: dict[str, tuple[type[msgspec.Struct], str]] = {
 }
 
 
-def inner_shapes() -> dict[str, Shape]:
-    """The known objects before any row was seen."""
-    return {name: Shape(base=struct) for name, (struct, _) in INNER.items()}
-
-
 class RowDecoder:
-    """Decodes rows whose other top-level keys are `fields`: True for scalars, False for raw JSON.
-
-    It refuses rows with a key it does not know, because a struct would drop that key in silence.
-    """
+    """Decodes rows whose other top-level keys are `fields`: True for scalars, False for raw JSON."""
 
     def __init__(self, fields: Mapping[str, bool], inner: Mapping[str, Shape]) -> None:
         usage = inner["usage"].type | None
@@ -124,12 +117,10 @@ class RowDecoder:
         others += [(key, msgspec.Raw) for key in UNREAD]
         columns += [(f"f{number}", kind | msgspec.UnsetType, msgspec.UNSET) for number, (_, kind) in enumerate(others)]
         rename = KNOWN | {f"f{number}": key for number, (key, _) in enumerate(others)}
+        # refuses rows with a key it does not know, which a struct would drop in silence
         row = msgspec.defstruct("Row", columns, rename=rename, forbid_unknown_fields=True, gc=False)
         decoder = msgspec.json.Decoder(row)
         self.decode, self.decode_lines = decoder.decode, decoder.decode_lines
-
-
-_TOKENS = ("input_tokens", "output_tokens", "total_tokens")
 
 
 def filled(values: tuple[Any, ...], default: msgspec.Struct) -> tuple[Any, ...]:
@@ -201,9 +192,7 @@ def refusal(line: bytes) -> str | None:
         return "not valid UTF-8"
     if has_too_many_nodes(line):
         return f"more than {MAX_NODES:,} lists and objects"
-    if is_too_deep(line):
-        return f"nested deeper than {MAX_DEPTH} levels"
-    return None
+    return f"nested deeper than {MAX_DEPTH} levels" if is_too_deep(line) else None
 
 
 def has_too_many_nodes(line: bytes) -> bool:
@@ -243,17 +232,14 @@ def _strict(line: bytes) -> bytes:
 
 
 def learn(fields: dict[str, bool], row: Members) -> bool:
-    """Make room in `fields` for the keys of `row` and for values of a kind not met before.
-
-    Of too many keys the first in rank stay, so that the order of the rows does not matter.
-    """
+    """Make room in `fields` for the keys of `row` and for values of a kind not met before."""
     known = {*KNOWN.values(), *UNREAD}
     before = dict(fields)
     for key, value in row.items():
         if key in known or not can_be_column(key):
             continue
         if key not in fields and len(fields) >= MAX_FIELDS:
-            last = max(fields, key=rank)
+            last = max(fields, key=rank)  # the first in rank stay, so that the order of the rows does not matter
             if rank(key) > rank(last):
                 continue
             del fields[last]

@@ -58,7 +58,8 @@ def fingerprints(run: Assembled) -> dict[str, Hashes]:
                 continue
             hashes = _told(column)
         is_same, highest = _agreed(hashes, starts)
-        if not _is_steady(hashes, starts, is_same):
+        several = np.add.reduceat((hashes != 0).astype(np.int64), starts) > 1  # tasks that tell it more than once
+        if (several & ~is_same).sum() > (1 - _STEADY) * several.sum():
             continue
         values = np.where(is_same, highest, np.uint64(0))
         known = values[values != 0]
@@ -85,14 +86,6 @@ def _agreed(hashes: Hashes, starts: Ints) -> tuple[Bools, Hashes]:
     # 0 is "not told"; less 1 it is the largest number there is, and never the least that is told
     lowest = np.minimum.reduceat(hashes - np.uint64(1), starts) + np.uint64(1)
     return highest == lowest, highest
-
-
-def _is_steady(hashes: Hashes, starts: Ints, is_same: Bools) -> bool:
-    """Does the field hold still within nearly all tasks that tell it more than once."""
-    if is_same.all():
-        return True
-    several = np.add.reduceat((hashes != 0).astype(np.int64), starts) > 1
-    return int((several & ~is_same).sum()) <= (1 - _STEADY) * int(several.sum())
 
 
 # -- lists and objects ----------------------------------------------------------------------------
@@ -160,9 +153,7 @@ def _plain(value: Any) -> Any:
         return int(value) if value.is_integer() else value
     if isinstance(value, list):
         return list(map(_plain, value))
-    if isinstance(value, dict):
-        return dict(zip(value, map(_plain, value.values()), strict=True))
-    return value
+    return dict(zip(value, map(_plain, value.values()), strict=True)) if isinstance(value, dict) else value
 
 
 # -- parts ----------------------------------------------------------------------------------------
@@ -201,17 +192,13 @@ def split(run: Assembled, field: str) -> list[Assembled]:
     labels, place = _values(main, field, chosen, tasks.code)
     needs = f"--by needs a field with 2 to {MAX_VALUES} values"
     if len(labels) > MAX_VALUES:
-        raise UsageError(
-            f"{field} has {len(labels):,} values in {rollouts.run}: too many to compare",
-            f"{needs}, such as skills_ref.hash", "cannot-split",
-        )  # fmt: skip
+        message = f"{field} has {len(labels):,} values in {rollouts.run}: too many to compare"
+        raise UsageError(message, f"{needs}, such as skills_ref.hash", "cannot-split")
     if not labels or labels == [NONE]:
         raise _no_such_field(run, field)
     if len(labels) == 1:
-        raise UsageError(
-            f"every row of {rollouts.run} has {field} = {labels[0]}",
-            f"{needs}; files are compared as `blade compare A B`", "cannot-split",
-        )  # fmt: skip
+        message = f"every row of {rollouts.run} has {field} = {labels[0]}"
+        raise UsageError(message, f"{needs}; files are compared as `blade compare A B`", "cannot-split")
     return [_part(run, field, label, chosen[place == number], tasks) for number, label in enumerate(labels)]
 
 
@@ -252,7 +239,13 @@ def _values(
         labels, codes = _of_numbers(assemble.numbered(task[chosen], repeat, content).astype(np.float64))
     else:
         return [], np.zeros(len(chosen), np.int64)
-    return _in_order(labels, np.where(codes < 0, len(labels) - 1, codes))
+    codes = np.where(codes < 0, len(labels) - 1, codes)
+    used = np.unique(codes)  # the labels that are used, each once: numbers by value, then texts, then none
+    ordered = sorted({labels[code] for code in used.tolist()}, key=_label_order)
+    known = {label: place for place, label in enumerate(ordered)}
+    table = np.full(len(labels), -1, np.int64)
+    table[used] = [known[labels[code]] for code in used.tolist()]
+    return ordered, table[codes]
 
 
 def _of_column(column: Column, chosen: NDArray[Any]) -> tuple[list[str], NDArray[Any]]:
@@ -282,16 +275,6 @@ def _of_numbers(values: NDArray[Any]) -> tuple[list[str], NDArray[Any]]:
     return [*map(shown, distinct.tolist()), NONE], codes
 
 
-def _in_order(labels: list[str], codes: NDArray[Any]) -> tuple[list[str], NDArray[np.int64]]:
-    """The labels that are used, each once: numbers by value, then texts, then none."""
-    used = np.unique(codes)
-    ordered = sorted({labels[code] for code in used.tolist()}, key=_label_order)
-    known = {label: place for place, label in enumerate(ordered)}
-    table = np.full(len(labels), -1, np.int64)
-    table[used] = [known[labels[code]] for code in used.tolist()]
-    return ordered, table[codes]
-
-
 def _label_order(label: str) -> tuple[int, float, str]:
     try:
         number = float(label)
@@ -313,8 +296,5 @@ def _no_such_field(run: Assembled, field: str) -> UsageError:
     last = field.rpartition(".")[2].lower()
     near += [name for name in lower if last and last in name and name not in near]
     meant = [lower[name] for name in near] or names
-    return UsageError(
-        f"no row of {run.rollouts.run} has a field {field}",
-        f"fields that rows have: {', '.join(meant[:_HINTS])}",
-        "no-such-field",
-    )
+    hint = f"fields that rows have: {', '.join(meant[:_HINTS])}"
+    return UsageError(f"no row of {run.rollouts.run} has a field {field}", hint, "no-such-field")

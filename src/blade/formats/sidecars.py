@@ -25,17 +25,13 @@ _ENDINGS |= {kind: f"_{kind}.json" for kind in _METRICS} | {"reward_profiling": 
 _SCORES = re.compile(
     r"^(mean|std)/reward$|^mean/\w*tokens$|pass@|majority@|accuracy|^coverage/|^num_|^repeat "
 )
-_PACKED = ("", ".gz", ".zst")
 _BESIDE = {
     "config": ("config.yaml", "config.yml", "config.json", ".hydra/config.yaml", ".hydra/overrides.yaml"),
     "notes": ("notes.md",), "benchmark": ("blade.toml",),
 }  # fmt: skip
 _MANIFEST = "_manifest.json"  # what `blade eval run` writes of a run
-_SAYS = ("identity", "config", "seeds")  # of a manifest; the rest tells of its sittings
 _MAX_SMALL = 64 << 20  # a metrics file beyond this is not what its name says
-_MAX_CONFIG = 4 << 20
 _MAX_SCALARS = 100_000  # looked at in a config; aliases of YAML can make a small file endlessly wide
-_MAX_NOTES = 20_000  # characters
 _SHOWN = 200  # characters of a setting
 # Words of a key that bear on a score, and words that keep a key out: secrets, places, names of servers.
 _BEARING = frozenset(
@@ -49,7 +45,6 @@ _KEPT_OUT = frozenset(
     "address cache log logs logging wandb mlflow user email".split()
 )
 _KEY_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_MAX_SETTINGS = 60
 _BY_A_TAG = (TypeError, LookupError, AttributeError)  # what !!int and the like meet before another value
 
 Notice = Callable[[str], None]
@@ -62,7 +57,8 @@ def artifacts(run: find.Found) -> list[Artifact]:
         return artifacts
     bases = _bases(run)
     folder, manifests = run.paths[0].parent, [f"{base}{_MANIFEST}" for base in bases]
-    paths_of = {kind: [f"{base}{ending}{pack}" for base in bases for pack in _PACKED] for kind, ending in _ENDINGS.items()}
+    ends = {kind: [f"{ending}{pack}" for pack in ("", ".gz", ".zst")] for kind, ending in _ENDINGS.items()}
+    paths_of = {kind: [f"{base}{end}" for base in bases for end in ends[kind]] for kind in ends}
     paths_of |= {kind: [str(folder / name) for name in names] for kind, names in _BESIDE.items()}
     for kind, paths in paths_of.items():
         others = manifests if kind == "config" else []
@@ -164,11 +160,16 @@ def _of_profile(run: str, path: Path, notice: Notice) -> Iterator[ReportedNumber
     means: dict[str, list[float]] = defaultdict(list)
     rollouts: dict[str, float] = defaultdict(float)
     try:
-        for entry in _profiles(path):
-            if _is_number(entry.get("mean/reward")):
-                means[_agent(entry)].append(float(entry["mean/reward"]))
-                count: Any = entry.get("num_rollouts")
-                rollouts[_agent(entry)] += float(count) if _is_number(count) else 0.0
+        for block in lines.stream_blocks(path):  # it holds a sample of every task and so may be large
+            if block.broken or block.too_long:
+                raise ValueError(block.broken or "a line is too long")
+            for entry, why in map(parsed, filter(None, map(bytes.strip, block.data.split(b"\n")))):
+                if entry is None:
+                    raise ValueError(why)
+                if _is_number(entry.get("mean/reward")):
+                    means[_agent(entry)].append(float(entry["mean/reward"]))
+                    count: Any = entry.get("num_rollouts")
+                    rollouts[_agent(entry)] += float(count) if _is_number(count) else 0.0
     except (OSError, ValueError, Unreadable) as error:
         notice(f"{path.name} could not be read: {error}")
         return
@@ -180,17 +181,6 @@ def _of_profile(run: str, path: Path, notice: Notice) -> Iterator[ReportedNumber
         yield ReportedNumber(run, path.name, agent, "tasks", float(len(values)))
         if rollouts[agent]:
             yield ReportedNumber(run, path.name, agent, "num_rollouts", rollouts[agent])
-
-
-def _profiles(path: Path) -> Iterator[Mapping[str, Any]]:
-    """The entries of a profile, which holds a sample of every task and so may be large."""
-    for block in lines.stream_blocks(path):
-        if block.broken or block.too_long:
-            raise ValueError(block.broken or "a line is too long")
-        for entry, why in map(parsed, filter(None, map(bytes.strip, block.data.split(b"\n")))):
-            if entry is None:
-                raise ValueError(why)
-            yield entry
 
 
 def _is_number(value: Any) -> bool:
@@ -206,25 +196,17 @@ def settings(artifacts: list[Artifact], notice: Notice) -> dict[str, str]:
     chosen: dict[str, str] = {}
     for path in of_kind(artifacts, "config"):
         for key, value in islice(_scalars(_config(path, notice)), _MAX_SCALARS):
-            if _bears_on_score(key):
-                chosen.setdefault(f"{path.name}: {key}"[:_SHOWN], _shortened(str(value))[:_SHOWN])
-            if len(chosen) >= _MAX_SETTINGS:
+            *_, above, tail = ["", *key.split(".")]
+            words = {word.lower() for word in _KEY_WORDS.findall(tail)}
+            if not words & _KEPT_OUT and (words & _BEARING or (above, tail) == ("skills", "path")):
+                text = str(value)
+                folders = re.split(r"[/\\\\]", text)
+                if len(folders) > 3 and (text[:1] in "/~" or text[1:3] in (":\\", ":/")):
+                    text = "…/" + "/".join(folders[-2:])  # those above tell of a machine and its user, not of the run
+                chosen.setdefault(f"{path.name}: {key}"[:_SHOWN], text[:_SHOWN])
+            if len(chosen) >= 60:
                 return chosen
     return chosen
-
-
-def _shortened(value: str) -> str:
-    """A path without the folders above: they tell of a machine and its user, not of the run."""
-    parts = re.split(r"[/\\\\]", value)
-    is_path = len(parts) > 3 and (value[:1] in "/~" or value[1:3] in (":\\", ":/"))
-    return "…/" + "/".join(parts[-2:]) if is_path else value
-
-
-def _bears_on_score(key: str) -> bool:
-    """Does the name of a setting say that it may: its last part, or the one before."""
-    *_, above, tail = ["", *key.split(".")]
-    words = {word.lower() for word in _KEY_WORDS.findall(tail)}
-    return not words & _KEPT_OUT and (bool(words & _BEARING) or (above, tail) == ("skills", "path"))
 
 
 def _config(path: Path, notice: Notice) -> Any:
@@ -232,13 +214,13 @@ def _config(path: Path, notice: Notice) -> Any:
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # plain values only, nothing is made or run
     try:
-        text = _content(path, _MAX_CONFIG).decode("utf-8", "replace")
+        text = _content(path, 4 << 20).decode("utf-8", "replace")
         data = json.loads(text) if path.suffix == ".json" else yaml.load(text, loader)
     except (OSError, ValueError, RecursionError, yaml.YAMLError, *_BY_A_TAG) as error:
         notice(f"{path.name} could not be read: {(str(error).splitlines() or ['no reason given'])[0]}")
         return None
     if path.name.endswith(_MANIFEST) and isinstance(data, Mapping):
-        return {name: data[name] for name in _SAYS if name in data}
+        return {name: data[name] for name in ("identity", "config", "seeds") if name in data}  # not its sittings
     return data
 
 
@@ -263,7 +245,7 @@ def notes(artifacts: list[Artifact], named: Path | None) -> tuple[str, ...]:
     for path in [named] if named is not None else of_kind(artifacts, "notes"):
         try:
             with path.open(encoding="utf-8", errors="replace") as file:
-                texts.append(file.read(_MAX_NOTES).strip())
+                texts.append(file.read(20_000).strip())
         except OSError as error:
             if named is not None:
                 hint = "give a readable text file with --notes"

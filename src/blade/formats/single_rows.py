@@ -43,9 +43,7 @@ def input_rows(run: Assembled) -> dict[str, int]:
 
 def given(run: Assembled, row: int | None) -> dict[str, Any]:
     """A materialised input as parsed JSON; empty where there is none."""
-    if run.inputs is None or row is None:
-        return {}
-    return parsed(run.inputs.row_bytes(row))[0] or {}
+    return {} if run.inputs is None or row is None else parsed(run.inputs.row_bytes(row))[0] or {}
 
 
 def quoter(

@@ -246,11 +246,8 @@ def _tasks(draft: Draft, meant: Meaning) -> tuple[str, ...]:
 
 
 def _chosen(candidates: Iterable[Anchor], most: int, before: Sequence[Anchor] = ()) -> list[Anchor]:
-    """The most telling facts: about tasks before totals, one for each set of tasks before a second.
-
-    Short queries go before SQL, since a reader understands them; of facts that ask for the same only one stays.
-    """
-    distinct: dict[tuple[object, ...], Anchor] = {}
+    """The most telling facts: about tasks before totals, one for each set of tasks before a second."""
+    distinct: dict[tuple[object, ...], Anchor] = {}  # short queries before SQL: a reader understands them
     have = {_same(anchor) for anchor in before}
     ranked = sorted(candidates, key=lambda each: (each.weak, not each.tasks, measure_of(each.query or "") is None))
     for anchor in ranked:

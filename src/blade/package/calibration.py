@@ -135,7 +135,6 @@ def rewards(calibration: Calibration, bench: Bench) -> dict[str, dict[str, Any]]
 # -- texts that must not pass for a report ----------------------------------------------------------
 
 _WORD = re.compile(r"\S+")
-_SENTENCES = re.compile(r"(?<=[.!?])\s+(?=[*_`(]*[A-Z0-9`])")
 
 
 def pasted(case: Case, seed: int) -> str:
@@ -199,7 +198,7 @@ def negated(case: Case, seed: int) -> str:
         if not line.strip() or line.startswith(("#", "|", ">", "```", "<!--")):
             return line
         start = _mark(line)
-        parts = _SENTENCES.split(line[len(start) :])
+        parts = re.split(r"(?<=[.!?])\s+(?=[*_`(]*[A-Z0-9`])", line[len(start) :])
         return start + " ".join(f"It is false that {part[:1].lower()}{part[1:]}" for part in parts)
 
     return "\n".join(denied(line) for line in case.golden.split("\n"))

@@ -40,8 +40,6 @@ MARK = "<!-- draft:"
 _DRAFT = MARK + " written from {path} by `blade package init`; review it, then delete this line -->"
 UNEDITED = 0.7  # share of sentences that are the engine's own, from which on a report is a draft
 CITED = 10  # citations in the form for people, from which on a report is no page of ours
-_CLAIM = re.compile(r"<!--c\d+-->")
-_THRESHOLD = re.compile(r"--pass-threshold[ =](?P<value>-?\d+(?:\.\d+)?)")
 # Row sidecars are packed: tools that take every `rollouts/*.jsonl` for a run must not take them for one.
 _PACKED = ("materialized_inputs", "failures", "reward_profiling")
 _PLAIN = ("aggregate_metrics", "agent_metrics", "repeat_level_metrics")
@@ -54,11 +52,8 @@ def refuse_filled(folder: Path, force: bool) -> None:
     for name in place.FOLDERS:
         refuse_link(folder / name)
         if not force and (folder / name).is_dir() and any((folder / name).iterdir()):
-            raise UsageError(
-                f"{folder}/{name} holds files already",
-                "name another folder, or add --force to write over them",
-                "output-not-empty",
-            )
+            hint = "name another folder, or add --force to write over them"
+            raise UsageError(f"{folder}/{name} holds files already", hint, "output-not-empty")
 
 
 def scaffold(
@@ -227,7 +222,7 @@ def runs_of(package: Layout, parts: Golden, text: str, watcher: Watcher) -> tupl
 
 def threshold_in(text: str) -> float | None:
     """The pass threshold that a report says it was made with."""
-    hit = _THRESHOLD.search(text)
+    hit = re.search(r"--pass-threshold[ =](?P<value>-?\d+(?:\.\d+)?)", text)
     return float(hit["value"]) if hit else None
 
 
@@ -268,7 +263,7 @@ def why_draft(text: str, package: Layout, parts: Golden, watcher: Watcher) -> st
     """Why a report is an unedited draft of ours; empty: a person has written it."""
     if MARK in text:
         return f"read it against the rollouts, then delete its line that begins with {MARK}"
-    if len(_CLAIM.findall(text)) >= 5:
+    if len(re.findall(r"<!--c\d+-->", text)) >= 5:
         return "its numbers still carry the engine's marks (<!--c1-->); write and cite the findings yourself"
     if text.count("<!--blade:") >= CITED:
         return ""  # whoever cites queries of their own has written the report: no page of ours does that

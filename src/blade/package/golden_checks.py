@@ -37,10 +37,8 @@ def golden_checks(package: place.Layout, min_facts: int, watcher: Watcher) -> li
     if not package.has_reports:
         return [Check(False, "D3 golden reports missing: expected golden_reports/", EVIDENCE)]
     n = len(package.goldens)
-    checks = [Check(n > 0, f"D3 golden reports found: {n}", EVIDENCE)]
-    for parts in package.goldens:
-        checks += _of_golden(parts, package, min_facts, watcher)
-    return checks
+    checks = (check for parts in package.goldens for check in _of_golden(parts, package, min_facts, watcher))
+    return [Check(n > 0, f"D3 golden reports found: {n}", EVIDENCE), *checks]
 
 
 def _of_golden(parts: place.Golden, package: place.Layout, min_facts: int, watcher: Watcher) -> Iterator[Check]:

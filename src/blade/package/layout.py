@@ -25,10 +25,8 @@ MAX_SIZE = 64 << 20  # bytes of a report or sidecar; what is larger is none
 _NO_ROLLOUTS = ("materialized_inputs", "reward_profiling", "aggregate")
 _REPORT = re.compile(r"^(?P<prefix>.+?)[-_]golden[-_]report\.md$", re.IGNORECASE)
 _VERSUS = re.compile(r"[-_]vs[-_]", re.IGNORECASE)
-_ENDING = re.compile(r"[-_.]?rollouts?$", re.IGNORECASE)
 _ROOT = re.compile(r"(?i)(?:readme|licen[cs]e|notice|citation|changelog|authors|contributing)(?:[._-].*)?")
 FOLDERS = ("skill", "rollouts", "golden_reports")
-_OF_SKILL = ("references", "scripts", "assets")  # what may lie beside a skill
 
 
 @dataclass(frozen=True)
@@ -70,7 +68,7 @@ class Layout:
             return top in ("SKILL.md", "blade.toml") or bool(_ROOT.fullmatch(top))
         if top in FOLDERS or (top == "data" and self.source == DATA):
             return True
-        return top in _OF_SKILL and self.skill == self.folder / "SKILL.md"
+        return top in ("references", "scripts", "assets") and self.skill == self.folder / "SKILL.md"
 
 
 def layout(folder: Path) -> Layout:
@@ -109,7 +107,7 @@ def golden(report: Path) -> Golden:
 def prefix_of(rollouts: Path) -> str:
     """What a rollouts file is called beside its reports: its name without `_rollouts`."""
     stem = rollouts.name.partition(".jsonl")[0]
-    return _ENDING.sub("", stem) or stem
+    return re.sub(r"[-_.]?rollouts?$", "", stem, flags=re.IGNORECASE) or stem
 
 
 def rollouts_of(golden: Golden, rollouts: Sequence[Path], models: Sequence[str] = ()) -> Path | None:
@@ -159,10 +157,12 @@ def table() -> dict[str, Any]:
     return tomllib.loads(Path(__file__).with_name("tables.toml").read_text(encoding="utf-8"))
 
 
+@cache
 def words_of(name: str) -> frozenset[str]:
     return frozenset(table()["words"][name].split())
 
 
+@cache
 def compiled(name: str) -> re.Pattern[str]:
     return re.compile("".join(table()["patterns"][name]))
 

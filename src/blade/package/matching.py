@@ -152,9 +152,7 @@ def _statement(part: Passage, known: Tasks, ids: Iterable[str] = (), counts: str
     return Statement(part.text, part.line, part.last_line, part.kind, numbers, tasks, rollouts)
 
 
-_ID_COLUMN = compiled("id_column")
 _ID_HEAD = re.compile(r"(?:task|rollout|transcript|instance|problem|ticket)\b(?!s)", re.IGNORECASE)
-_LISTED = re.compile(r"\d\s*[,;/]\s*\d|\d and \d")
 
 
 def _rows(document: Document, known: Tasks) -> Iterator[Paragraph]:
@@ -164,8 +162,9 @@ def _rows(document: Document, known: Tasks) -> Iterator[Paragraph]:
         heading, columns = _statement(above, known) if above is not None else None, set[int]()
         for column, head in enumerate(table.header):
             parts = [row.cells[column] for row in table.rows if column < len(row.cells)]
-            is_list = any(_LISTED.search(cell.text) for cell in parts) and not any(cell.comments for cell in parts)
-            if _ID_COLUMN.match(head.text.strip("`* ")) and (is_list or _ID_HEAD.match(head.text)):
+            is_list = any(re.search(r"\d\s*[,;/]\s*\d|\d and \d", cell.text) for cell in parts)
+            is_list = is_list and not any(cell.comments for cell in parts)
+            if compiled("id_column").match(head.text.strip("`* ")) and (is_list or _ID_HEAD.match(head.text)):
                 columns.add(column)
         for row in table.rows:
             yield Paragraph((_row(table, row, columns, known),), heading, table.headings)
@@ -181,20 +180,18 @@ def _row(table: Table, row: Row, columns: set[int], known: Tasks) -> Statement:
     return _statement(sentence, known, ids, " | ".join(counts) or " ")
 
 
-_TOKEN = re.compile(r"[^\s`'\"“”|,;:()\[\]{}<>]+")
-_LIST = compiled("task_list")
 _SERIES = re.compile(r"(?<![\w.,])\d+(?:, \d+)+(?:,? (?:and|or) \d+)?(?![\w%]|\.\d)")
 
 
 def mentions(text: str, known: Tasks) -> list[tuple[int, int, str]]:
     """Where a text names tasks and rollouts, and which: a bare number only where it is said to be one."""
     places: list[tuple[int, int, str]] = []
-    for hit in _TOKEN.finditer(text):
+    for hit in re.finditer(r"[^\s`'\"“”|,;:()\[\]{}<>]+", text):
         token = hit[0].rstrip(".!?*_").lstrip("*_").partition("#")[0]
         is_word = known.keys and not token.isdigit()
         if (name := known.rollout(token) or (known.key(token) if is_word else None)) is not None:
             places.append((*hit.span(), name))
-    lists = list(_LIST.finditer(text))
+    lists = list(compiled("task_list").finditer(text))
     inside = {place for hit in lists for place in range(*hit.span())}
     for hit in _SERIES.finditer(text):  # all known, in rising order, three or in brackets
         numbers = [int(number) for number in re.findall(r"\d+", hit[0])]
@@ -224,8 +221,6 @@ _FIGURE = re.compile(
     r"(?![\w@^]|[.,/:]\d|-\d)",
     re.IGNORECASE,
 )
-# What has digits and counts nothing: code, quotations, levels of confidence, dates.
-_ASIDE = compiled("aside")
 _ONE_OF = re.compile(
     r"\s+(?:\w+\s+)?(?:rollout|repeat|try|attempt|task|call|pass(?:es|ed)|fails?|failed)\b", re.IGNORECASE
 )
@@ -234,7 +229,7 @@ _ONE_OF = re.compile(
 def figures(text: str, known: Tasks) -> Iterator[Figure]:
     """The numbers that a text prints, in digits or words, without those that name tasks."""
     spans = [(start, end) for start, end, _ in mentions(text, known)]
-    spans += [hit.span() for hit in _ASIDE.finditer(text)]
+    spans += [hit.span() for hit in compiled("aside").finditer(text)]
     for hit in _FIGURE.finditer(blanked(text, spans)):
         word = hit["number"].lower()
         if word == "one" and not hit["whole"] and not _ONE_OF.match(text, hit.end()):
@@ -318,25 +313,18 @@ def _said(anchor: Anchor, meant: Meaning, passage: Paragraph) -> Iterator[Hit]:
 
 
 def is_about(anchor: Anchor, meant: Meaning, number: int, passage: Paragraph) -> bool:
-    """Whether a statement of a passage is about what an anchor is about.
-
-    It, a neighbour or the passage names the tasks; or the passage names a tool, value or field of the query.
-    """
+    """Whether it, a neighbour or the passage names the tasks, or the passage a tool, value or field of the query."""
     wanted, every = frozenset(anchor.tasks), passage.all
     spans = ((number, number + 1), (max(0, number - 1), number + 1), (number, number + 2), (0, len(every)))
-    if wanted and any(_covers(named(every[start:end]), wanted) for start, end in spans):
-        return True
+    least = len(wanted) if len(wanted) <= MOST_NAMED else math.ceil(len(wanted) * 2 / 3)
+    for tasks in (named(every[start:end]) for start, end in spans if wanted):  # all or most of them, and few others
+        if len(tasks & wanted) >= least and len(tasks - wanted) <= max(MOST_OTHERS, len(wanted) / 2):
+            return True
     text = _spelled(passage.text)
     if _has_any(text, meant.names):
         return True
     measure = _MEASURES.get(meant.measure)
     return not wanted and not meant.names and measure is not None and measure.search(text) is not None
-
-
-def _covers(tasks: frozenset[str], wanted: frozenset[str]) -> bool:
-    """Whether tasks that are named are those that are wanted: all or most of them, and few others."""
-    least = len(wanted) if len(wanted) <= MOST_NAMED else math.ceil(len(wanted) * 2 / 3)
-    return len(tasks & wanted) >= least and len(tasks - wanted) <= max(MOST_OTHERS, len(wanted) / 2)
 
 
 _PASSING = re.compile(r"pass(?:es|ed|ing)?\b|pass 1|score|success|accura|solve[sd]?\b")
@@ -359,7 +347,6 @@ def _has_any(text: str, names: Iterable[str]) -> bool:
 
 
 _ALL = re.compile(r"\b(?:all|every|each|always|both)\b", re.IGNORECASE)
-_EVERY_ROLLOUT = compiled("every_rollout")
 _ONLY = re.compile(r"\bthe (?:only|one|single)\b|\bonly one\b|\bno other\b", re.IGNORECASE)
 _NONE = re.compile(r"\b(?:none|no|never|neither|not a single|not one)\b", re.IGNORECASE)
 _PASS = re.compile(r"\b(?:pass(?:es|ed|ing)?|solved?|succeeds?|succeeded)\b", re.IGNORECASE)
@@ -420,7 +407,7 @@ def _in_words(meant: Meaning, text: str) -> re.Match[str] | None:
             return none
         return every if fails and not passes else None
     is_every = meant.kind == "count" and meant.value and meant.value == meant.n_rollouts
-    return _EVERY_ROLLOUT.search(text) if is_every else None
+    return compiled("every_rollout").search(text) if is_every else None
 
 
 def _worded(anchor: Anchor, passage: Paragraph, known: Tasks) -> Iterator[Hit]:
@@ -444,7 +431,6 @@ def _worded(anchor: Anchor, passage: Paragraph, known: Tasks) -> Iterator[Hit]:
 # -- negation ---------------------------------------------------------------------------------------
 
 DENIAL = compiled("denial")
-_JUST_BEFORE = compiled("just_before")
 _NEGATIVE = compiled("negative")
 
 
@@ -454,4 +440,4 @@ def is_denied(text: str, start: int, anchor: Anchor) -> bool:
         return True
     if _NEGATIVE.search(anchor.fact) or _NEGATIVE.search(anchor.query or ""):
         return False  # the negation is the fact
-    return _JUST_BEFORE.search(text[: max(start, 0)]) is not None
+    return compiled("just_before").search(text[: max(start, 0)]) is not None

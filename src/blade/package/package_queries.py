@@ -23,10 +23,7 @@ from blade.query.query_ground import Table, value
 from blade.query.query_process import Answers
 from blade.tables.index import Watcher
 
-# What looks into single tasks or their traces.
-OF_TASKS = compiled("of_tasks")
 MAX_ROWS = 400  # rollouts that a report could list one by one
-_BY_RUN = re.compile(r"\bby\s+run\b", re.IGNORECASE)
 
 
 class Worlds:
@@ -52,11 +49,11 @@ class Worlds:
     def is_of_others(self, query: str) -> bool:
         """Whether a query needs the rows of other runs."""
         is_named = any(f"'{run}'" in query for run in self.others)
-        return is_named or (bool(self.others) and _BY_RUN.search(query) is not None)
+        return is_named or (bool(self.others) and re.search(r"\bby\s+run\b", query, re.I) is not None)
 
     def is_aggregate(self, query: str) -> bool:
         """Whether a query gives a total of all rollouts or of a slice of tasks: any table of results does."""
-        if OF_TASKS.search(query):
+        if compiled("of_tasks").search(query):
             return False
         try:
             measure = measure_of(query)
@@ -143,8 +140,6 @@ def worlds_of(
 _FUNCTION = compiled("function")
 _LITERAL = re.compile(r"'((?:[^']|'')*)'")
 _TOOL = compiled("tools_in_query")
-_OWN = compiled("own_columns")
-_COLUMN = compiled("column")
 _TABLE = re.compile(r"\b(?:from|join)\s+\w+(?:\s+(?:as\s+)?[a-z]\b)?", re.IGNORECASE)
 _RESERVED = words_of("reserved")
 
@@ -152,13 +147,13 @@ _RESERVED = words_of("reserved")
 def columns_in(condition: str) -> frozenset[str]:
     """The fields that a condition is about, in lower case, without the outcome and the identity of rows."""
     rest = _TABLE.sub(" ", _LITERAL.sub(" ", _FUNCTION.sub(" ", condition)))
-    names = ((hit["quoted"] or hit["plain"]).lower() for hit in _COLUMN.finditer(rest))
+    names = ((hit["quoted"] or hit["plain"]).lower() for hit in compiled("column").finditer(rest))
     return frozenset(name for name in names if name not in _RESERVED)
 
 
 def names_in(query: str) -> frozenset[str]:
     """The tools and values that a query names; the fields of one that names no value."""
-    bare = _OWN.sub(" ", query)
+    bare = compiled("own_columns").sub(" ", query)
     tools = [name for hit in _TOOL.finditer(bare) for name in _LITERAL.findall(hit["names"])]
     patterns = [hit["text"] for hit in _FUNCTION.finditer(bare)]
     values = [part for text in patterns for part in ([text] if "(" in text else text.split("|"))]

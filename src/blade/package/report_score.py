@@ -33,9 +33,9 @@ BARE = 0.5  # what a passage about tasks without evidence costs
 MADE_UP = 0.7  # what is left of the score for each id or quotation that no rollout has, at least BASE
 FRAMED, MOSTLY = 0.2, 0.4  # shares of sentences that may ask, deny or repeat a formula; that leave nothing
 OFTEN = 5  # sentences from which on words are a formula
-PROSE = ("sentence", "item", "quote")
 MOST_PROBLEMS = 20
 ROWS, WORDING = "rollouts", "wording"
+_COUNTED = re.compile(rf"\s+(?:[a-z]+\s+)?{matching.ROLLOUTS}\b", re.IGNORECASE)
 NOTE = (
     "final_score = gates x precision x (0.2 + 0.8 x recall x evidence). recall: weighted share of the anchor "
     "facts that the report meets; precision: share of its checkable claims that hold, wrong ones counted "
@@ -148,10 +148,8 @@ def bench_for(case: Case, watcher: Watcher, least: int = MIN_ANCHORS) -> Bench:
         rest = [anchor for anchor in seat.anchors if anchor not in seat.telling]
         reasons = dict.fromkeys(anchor.problem or "the shallow report has it too" for anchor in rest)
         why = f"; {len(rest)} cannot: {'; '.join(reasons)}" if rest else ""
-        raise CannotJudge(
-            f"{len(seat.telling)} anchor facts can be used, {least} are needed{why}",
-            "give each fact a query, its value and the tasks it is about, as extract-anchor-facts does",
-        )
+        hint = "give each fact a query, its value and the tasks it is about, as extract-anchor-facts does"
+        raise CannotJudge(f"{len(seat.telling)} anchor facts can be used, {least} are needed{why}", hint)
     return seat
 
 
@@ -368,9 +366,6 @@ def _problem(finding: Finding) -> str:
     return f"line {finding.line}: {finding.kind} {finding.printed[:80]}{says}{why}"
 
 
-_COUNTED = re.compile(rf"\s+(?:[a-z]+\s+)?{matching.ROLLOUTS}\b", re.IGNORECASE)
-
-
 def _contradicted(reading: Reading, bench: Bench) -> list[str]:
     """Sentences with another number for exactly what an anchor counts: its tasks, its names, one figure."""
     problems = []
@@ -439,7 +434,7 @@ _DISOWNED = compiled("disowned")
 
 def _plain(reading: Reading) -> tuple[float, list[str]]:
     """Whether a report means what it says: questions, denials and formulas may be a few of its sentences."""
-    prose = [statement for statement in reading.statements if statement.kind in PROSE]
+    prose = [statement for statement in reading.statements if statement.kind in ("sentence", "item", "quote")]
     if _DISOWNED.match(reading.title.lstrip("# ")) or any(_OF_ITSELF.search(each.text) for each in prose):
         return 0.0, ["the report takes back what it says"]
     ends, again = Counter(end for each in prose for end in _ends(each.text)), Counter(each.text for each in prose)

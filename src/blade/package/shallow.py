@@ -14,15 +14,10 @@ NOTE = (
     "A judge that scores it close to the golden report does not look for a diagnosis.",
     "Do not use it as a report.",
 )
-_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*?)(?:\s+#+)?\s*$")
 _RULE = re.compile(r"^\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
-_AGGREGATE = compiled("aggregate")
 # Headings under which a table is a diagnosis or no result, whatever its columns are called.
 _DIAGNOSIS = compiled("diagnosis")
-# Columns that name single tasks or say what went wrong.
-_DETAIL = compiled("detail")
-_MEASURE = compiled("measure")
 _LONG = 160  # characters of a cell that tells a story rather than a number
 
 
@@ -60,7 +55,7 @@ def unfenced(text: str) -> Iterator[tuple[int, str]]:
     """The lines of a Markdown text outside fences, each with its number from 0."""
     fence = ""
     for number, line in enumerate(text.splitlines()):
-        mark = _FENCE.match(line)
+        mark = re.match(r" {0,3}(`{3,}|~{3,})", line)
         if mark and (not fence or mark[1].startswith(fence)):
             fence = "" if fence else mark[1]
         elif not fence:
@@ -71,15 +66,15 @@ def _is_aggregate(table: list[str], heading: str, below: str) -> bool:
     """Whether a table holds headline numbers: by its columns and first cells, not by its heading alone."""
     header, rows = _cells(table[0]), [_cells(line) for line in table[2:]]
     is_story = any(len(cell) > _LONG for row in rows for cell in row)
-    if is_story or any(map(_DETAIL.search, header)) or _DIAGNOSIS.search(below):
+    if is_story or any(map(compiled("detail").search, header)) or _DIAGNOSIS.search(below):
         return False
-    if _AGGREGATE.search(heading) and not below:
+    if compiled("aggregate").search(heading) and not below:
         return True
     if _DIAGNOSIS.search(heading):
         return False
     has_numbers = any(re.search(r"\d", cell) for row in rows for cell in row[1:])
     first = [row[0] for row in rows if row]
-    return has_numbers and any(_MEASURE.search(cell) for cell in [*header, *first])
+    return has_numbers and any(compiled("measure").search(cell) for cell in [*header, *first])
 
 
 def _cells(line: str) -> list[str]:

@@ -51,15 +51,12 @@ def _policy(package: Layout) -> Policy:
 def sanitise(
     source: Path, target: Path, policy: Policy | None, key: Key | None, watcher: Watcher, force: bool = False
 ) -> Removed:
-    """Clean a package into `target`; drafts are written anew there, from the clean rollouts.
-
-    All of it waits inside `target` until nothing private is found in it; else none of it is put in place.
-    """
+    """Clean a package into `target`; drafts are written anew there, from the clean rollouts."""
     source, real = source.resolve(), target.resolve()
     before = layout(source)
     policy, key = policy if policy is not None else _policy(before), key or own_key()
     export = Export(key, policy)
-    with staging(real) as waiting:
+    with staging(real) as waiting:  # until nothing private is found; else none of it is put in place
         draft = Path(waiting, target.absolute().name)
         pairs = []
         for path, there in folder_pairs(source, target, policy, key):

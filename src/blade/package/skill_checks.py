@@ -18,7 +18,6 @@ from blade.package.shallow import HEADING, unfenced
 from blade.package.validation import SKILL, Check, either, plural, words
 
 MIN_LINES, MIN_HEADINGS = 50, 3
-
 MIN_WORDS = 100  # distinct ones, of the whole skill
 MIN_SECTION_WORDS = 10  # distinct ones, of a section with those below it
 MIN_TERMS = 2  # words of the rows or of the trade in each section, and their least share of its words
@@ -31,15 +30,11 @@ MAX_DESCRIPTION = 1024
 # What a benchmark-specific skill must explain, with the headings that do.
 SECTIONS: dict[str, str] = table()["sections"]
 SCHEMA, TEMPLATE = "Input schema", "Report template"
-# What anybody says who analyses a benchmark, whatever its rows call things.
-TRADE = words_of("trade")
 # The words that prose cannot do without, in the languages that are written in Latin letters most.
 SMALL = words_of("small")
-_PLACEHOLDER = compiled("placeholder")
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 _RESERVED = ("anthropic", "claude")
 _PART = re.compile(r"^\s*(?:#{1,6}\s|[-*+]\s|\d{1,2}[.)]\s|\*\*|\|)\s*(.*\w.*)$")
-_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 _PERSON = re.compile(r"^\s*(I|You|We)\b|\b(I can|I will|I'll|you can use|we will)\b", re.IGNORECASE)
 
 
@@ -75,7 +70,7 @@ def _head(page: str, own: set[str]) -> Iterator[Check]:
         ("name", not is_own, f"is neither the folder of the skill nor the benchmark ({', '.join(sorted(own))})"),
         ("description", len(description) > MAX_DESCRIPTION,
          f"has {len(description):,} characters, at most {MAX_DESCRIPTION:,} are allowed"),
-        ("description", _TAG.search(description), "holds an XML tag"),
+        ("description", re.search(r"</?[A-Za-z][^<>]*>", description), "holds an XML tag"),
         ("description", _PERSON.search(description), "must speak of the skill in the third person"),
         ("description", len(words(description)) < 5, "does not say what the skill does and when to use it"),
     )  # fmt: skip
@@ -116,11 +111,12 @@ def _body(text: str, rows: Terms) -> Iterator[Check]:
     empty = ", ".join(name for name in present if name not in filled)
     if present:
         yield either(not empty, "SKILL.md sections are filled", f"SKILL.md says nothing under {empty}", SKILL)
-    left = _PLACEHOLDER.search(body)
+    left = compiled("placeholder").search(body)
     bad = f"SKILL.md still holds a placeholder: {compact(left[0])}" if left else ""
     yield either(not left, "SKILL.md has no placeholder", bad, SKILL)
     if rows.top and SCHEMA in present:
-        n, least = len(rows.named(present[SCHEMA])), min(MIN_FIELDS, len(rows.top))
+        text_of_schema, least = present[SCHEMA], min(MIN_FIELDS, len(rows.top))
+        n = sum(re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", text_of_schema) is not None for name in rows.fields)
         few = "" if n >= least else f", at least {least} are needed"
         yield Check(not few, f"SKILL.md {SCHEMA} names {plural(n, 'field')} that the rollouts have{few}", SKILL)
     idle = [name for name, below in filled.items() if name != SCHEMA and not _is_meant(below, rows)]
@@ -142,7 +138,7 @@ def _is_meant(text: str, rows: Terms) -> bool:
     each = re.findall(r"[^\W\d_]+", text.lower())
     if sum(word in SMALL for word in each) >= MIN_SMALL * len(each):
         return True
-    known = spaced & (rows.words | TRADE)
+    known = spaced & (rows.words | words_of("trade"))
     known |= {part for word in re.findall(r"\w*_\w+", text.lower()) for part in word.split("_")} & rows.words
     return len(known) >= max(MIN_TERMS, MIN_TERMS_SHARE * len(spaced))
 
@@ -164,10 +160,6 @@ class Terms:
     top: frozenset[str] = frozenset()  # the fields that rows of every file have
     fields: frozenset[str] = frozenset()  # these, and those of the records inside
     words: frozenset[str] = frozenset()  # of fields, tools and values that several rows share, lower case
-
-    def named(self, text: str) -> set[str]:
-        """The fields that a text names, letter by letter."""
-        return {name for name in self.fields if re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", text)}
 
 
 def terms(rollouts: Iterable[Path]) -> Terms:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 ALL = "all"
-PHASES = ("skill", "rollouts", "golden")
 # What a check counts for in the readiness checklist; an empty one counts for none.
 SKILL, RUNS, EVIDENCE, METRICS, ANCHORS = "skill", "runs", "evidence", "metrics", "anchors"
 SHALLOW, SANITISED = "shallow", "sanitised"
@@ -110,7 +109,7 @@ def validate_skill(folder: Path) -> Validation:
 def validate(folder: Path, phase: str, min_facts: int, watcher: Watcher) -> Validation:
     """One phase of a package, or all of them with the checklist."""
     package = layout(folder)
-    names = PHASES if phase == ALL else (phase,)
+    names = ("skill", "rollouts", "golden") if phase == ALL else (phase,)
     checks = [(names[0], check) for check in _there(folder)]
     if "skill" in names:
         checks += [("skill", check) for check in _skill(package)]

@@ -16,9 +16,8 @@ from blade.query.query_ground import Ground, Table
 
 OPEN = re.compile(r"\{\{\s*(?P<query>.+?)\s*\}\}")
 COMMENT = re.compile(r"<!--(?P<body>.*?)-->", re.DOTALL)
-_CITED = re.compile(r"blade:\s*(?P<query>.+?)\s*", re.DOTALL)
+_CODE = re.compile(r"^(?P<fence>```+|~~~+).*?^(?P=fence)\s*$|`[^`\n]+`", re.DOTALL | re.MULTILINE)
 _NAMED = re.compile(r"c\d+")
-_DEFINED = re.compile(r"blade claims\s*\n(?P<lines>.*)", re.DOTALL)
 _FORMAT = re.compile(
     r"(?P<query>.*?)\s*\|\s*(?P<format>percent|points|number|count|list|table)(?:\s+(?P<digits>\d))?",
     re.DOTALL,
@@ -44,7 +43,7 @@ def definitions(text: str) -> dict[str, str]:
     """The queries that a text lists by name at its end."""
     queries: dict[str, str] = {}
     for comment in COMMENT.finditer(text):
-        hit = _DEFINED.fullmatch(comment["body"].strip())
+        hit = re.fullmatch(r"blade claims\s*\n(?P<lines>.*)", comment["body"].strip(), re.DOTALL)
         for line in hit["lines"].splitlines() if hit else ():
             name, _, query = line.strip().partition(" ")
             if _NAMED.fullmatch(name) and query:
@@ -55,7 +54,7 @@ def definitions(text: str) -> dict[str, str]:
 def citation_in(body: str, names: dict[str, str], start: int, end: int, cited: str = "") -> Citation | None:
     """The citation that a comment holds, if it holds one."""
     body = body.strip()
-    hit = _CITED.fullmatch(body)
+    hit = re.fullmatch(r"blade:\s*(?P<query>.+?)\s*", body, re.DOTALL)
     query = names.get(body) if _NAMED.fullmatch(body) else hit["query"].replace("-%2D", "--") if hit else None
     return _citation(query, start, end, False, cited) if query is not None else None
 
@@ -79,9 +78,6 @@ def citations(text: str) -> list[Citation]:
     cited = [_citation(hit["query"], hit.start(), hit.end(), True) for hit in braces]
     cited += filter(None, (citation_in(hit["body"], names, hit.start(), hit.end()) for hit in comments))
     return sorted(cited, key=lambda citation: citation.start)
-
-
-_CODE = re.compile(r"^(?P<fence>```+|~~~+).*?^(?P=fence)\s*$|`[^`\n]+`", re.DOTALL | re.MULTILINE)
 
 
 # -- filling in -------------------------------------------------------------------------------------

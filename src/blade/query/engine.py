@@ -31,7 +31,6 @@ OPERATIONS: dict[type[ast.operator], Callable[[float, float], float]] = {
 }  # fmt: skip
 COMPARED = ("comparisons", "matrix", "series")  # what only several runs have
 _OF_RUNS = ("run", "baseline", "candidate")  # keys that must name a run that was given, even before `or 0`
-_SHOWN = 5  # values that a refusal names
 
 
 class Selection(NamedTuple):
@@ -170,11 +169,8 @@ def _refuse_single(runs: Sequence[str], name: str) -> None:
     """Refuse what takes several runs where there is one: an empty comparison would read as no change."""
     if len(runs) < 2:
         only = f"only {runs[0][:80]} was given" if runs else "none was given"
-        raise _Nothing(
-            f"engine.{name} takes two runs or more, and {only}",
-            is_final=True,
-            hint='name them all, the baseline first: blade query BASELINE CANDIDATE "…"',
-        )
+        hint = 'name them all, the baseline first: blade query BASELINE CANDIDATE "…"'
+        raise _Nothing(f"engine.{name} takes two runs or more, and {only}", is_final=True, hint=hint)
 
 
 def _field(entry: Any, name: str) -> Any:
@@ -237,12 +233,10 @@ def _selected(owner: Any, keywords: list[ast.keyword], node: ast.expr, report: R
         known = [_plain(_field(entry, keyword.arg)) for entry in entries]
         entries = tuple(entry for entry, value in zip(entries, known, strict=True) if value in wanted)
         if not entries:
-            few = ", ".join(repr(value)[:40] for value in list(dict.fromkeys(map(str, known)))[:_SHOWN])
-            raise _Nothing(
-                f"nothing matches {keyword.arg}={ast.unparse(keyword.value)[:80]} in {_text(node)}"
-                + (f": there are {few}" if few else ", which is empty"),
-                is_final=keyword.arg in _OF_RUNS and not {run.name for run in report.runs} & {*wanted},
-            )
+            few = ", ".join(repr(value)[:40] for value in list(dict.fromkeys(map(str, known)))[:5])
+            message = f"nothing matches {keyword.arg}={ast.unparse(keyword.value)[:80]} in {_text(node)}"
+            message += f": there are {few}" if few else ", which is empty"
+            raise _Nothing(message, keyword.arg in _OF_RUNS and not {run.name for run in report.runs} & {*wanted})
     return Selection(entries, owner.kind)
 
 

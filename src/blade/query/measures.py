@@ -86,10 +86,8 @@ def misread(query: str) -> UsageError | None:
     has_condition = re.search(r"\bwhere\s", rest, re.IGNORECASE)
     column = r"[^'\"()]+" if has_condition else ".+"  # a condition may hold `by` itself
     if by := re.search(rf"\sby\s+({column})$", rest, re.IGNORECASE | re.DOTALL):
-        return refused(
-            f"by takes one column, not {by[1][:60]!r}",
-            "for several columns or an expression write a SELECT with `group by`",
-        )
+        hint = "for several columns or an expression write a SELECT with `group by`"
+        return refused(f"by takes one column, not {by[1][:60]!r}", hint)
     return None if has_condition else refused(f"{rest.strip()[:60]!r} cannot follow {name}", FORM)
 
 
@@ -110,10 +108,8 @@ def answer(measure: Measure, connection: duckdb.DuckDBPyConnection, runs: tuple[
     refuse_twins(check, connection)
     where = located(head + where, check)[len(head) :]
     if len(runs) > 1 and "run" not in columns_in(check):
-        raise refused(
-            f"{len(runs)} runs were read and the query names none",
-            f"add `where run = '{runs[0]}'` or `by run`; the runs are {', '.join(runs[:8])}",
-        )
+        hint = f"add `where run = '{runs[0]}'` or `by run`; the runs are {', '.join(runs[:8])}"
+        raise refused(f"{len(runs)} runs were read and the query names none", hint)
     form = _amounts if measure.name in ("count", *_OF_COLUMNS) else _task_measures
     answers, part = form(measure, connection, where, _group(measure)), measure.part
     if part is None:
@@ -128,10 +124,8 @@ def by_task(
     measure = measure_of(query)
     amounts = {"count": "({where})::int", "rate": "passed::int", "pass_at_1": "passed::int", "mean": "{column}::double"}
     if measure is None or measure.name not in amounts or measure.by or measure.part:
-        raise refused(
-            f"a gate cannot be asked {query!r}",
-            "give count, rate, pass_at_1 or mean(COLUMN), with a condition if need be",
-        )
+        hint = "give count, rate, pass_at_1 or mean(COLUMN), with a condition if need be"
+        raise refused(f"a gate cannot be asked {query!r}", hint)
     where = asked(measure)[1]
     amount = amounts[measure.name].format(where=where, column=_column(measure))
     condition = "true" if measure.name == "count" else where

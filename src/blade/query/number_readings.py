@@ -24,7 +24,6 @@ _LAST = re.compile(
     rf"(?<![\d.,])(?P<number>{_NUMBER}){_UNITS}[*_`\s)\],;]*$",
     re.IGNORECASE,
 )
-_N_OF = re.compile(r"\s*\(n ?= ?[\d,]+\)\s*$")  # 42% (n = 200)
 _FRACTION = re.compile(r"\b(?:halves|half|thirds?|quarters?|fourths?|fifths?|tenths?)[*_`\s)\]]*$", re.I)
 _WORDS = {
     word: float(number)
@@ -79,7 +78,7 @@ def interval(text: str) -> tuple[Figure, Figure] | None:
 
 def last_figure(text: str) -> Figure | None:
     """The number that a text ends with, and its unit; that before an interval in brackets."""
-    text = _N_OF.sub("", text[-200:])
+    text = re.sub(r"\s*\(n ?= ?[\d,]+\)\s*$", "", text[-200:])  # 42% (n = 200)
     if hit := _INTERVAL.search(text):
         text = text[: hit.start()]
     if _FRACTION.search(text):
@@ -150,17 +149,12 @@ def agrees(figure: Figure, value: Any) -> bool:
         return scaled <= figure.number + slack
     if figure.bound in (">", "≥"):
         return scaled >= figure.number - slack
-    step = _rough_step(figure) if figure.is_rough else figure.step
+    # of a number that is said to be rough, the last digit that is not zero
+    rough, step = abs(figure.number) if figure.is_rough else 0.0, figure.step
+    while step < rough and abs(rough / (10 * step) - round(rough / (10 * step))) < _TINY:
+        step *= 10
     return _near(figure.number, scaled, step)
 
 
 def _near(printed: float, value: float, step: float) -> bool:
     return abs(printed - value) <= step / 2 + _TINY * max(1.0, abs(value))
-
-
-def _rough_step(figure: Figure) -> float:
-    """Of a number that is said to be rough: its last digit that is not zero."""
-    number, step = abs(figure.number), figure.step
-    while number and step < number and abs(number / (10 * step) - round(number / (10 * step))) < _TINY:
-        step *= 10
-    return step

@@ -13,7 +13,7 @@ from blade.query import measures, select
 from blade.query.measures import RATES, Answer, asked, measure_of
 from blade.query.select import OF_TRACES, OUR_FUNCTIONS, TABLES, columns_in, function_name, nodes
 from blade.tables.census import KEPT
-from blade.tables.database import RESERVED, connect, literal, lock, quoted
+from blade.tables.database import RESERVED, literal, quoted
 from blade.tables.trace_tables import FIRST, LAST, MAX_LINES
 
 if TYPE_CHECKING:
@@ -74,32 +74,39 @@ _MACROS = (
 
 def opened(runs: tuple[Files, ...], memory_mb: int) -> duckdb.DuckDBPyConnection:
     """A connection in which the tables of all runs have their names, and nothing else can be reached."""
-    files = {f"r{number}": Path(run.tables) for number, run in enumerate(runs)}
+    files = {f"r{number}": run.tables for number, run in enumerate(runs)}
     for number, run in enumerate(runs):
-        files |= {f"r{number}t{part}": Path(path) for part, path in enumerate(run.traces)}
+        files |= {f"r{number}t{part}": path for part, path in enumerate(run.traces)}
     import duckdb
 
     try:
-        connection = connect(files, memory_mb, _THREADS)
+        connection = duckdb.connect(":memory:", config={"threads": 2, "memory_limit": f"{memory_mb}MB"})
+        for name, path in files.items():
+            connection.execute(f"attach {literal(path)} as {quoted(name)} (read_only)")
     except duckdb.Error as error:
         raise damage(error) or error from error
     for table in (*TABLES, FIELD_TEXTS):
         connection.execute(f"create view {table} as {_union(table, runs)}")
     for macro in _MACROS:
         connection.execute(macro)
-    lock(connection)
+    for setting in (  # the files and the settings are shut for good
+        "temp_directory = ''",
+        "autoinstall_known_extensions = false",
+        "autoload_known_extensions = false",
+        "enable_external_access = false",
+        "lock_configuration = true",
+    ):
+        connection.execute(f"set {setting}")
     return connection
 
 
 def _union(table: str, runs: tuple[Files, ...]) -> str:
     parts: list[str] = []
     for number, run in enumerate(runs):
-        if table in OF_TRACES or table == FIELD_TEXTS:
-            files = [f"r{number}t{part}" for part in range(len(run.traces))]
-        else:
-            files = [f"r{number}"]
+        is_of_traces = table in OF_TRACES or table == FIELD_TEXTS
+        files = [f"r{number}t{part}" for part in range(len(run.traces))] if is_of_traces else [f"r{number}"]
         for file in files:
-            if table in (*OF_TRACES, FIELD_TEXTS, "checks", "answers"):  # whose rows know their rollout by its number alone
+            if is_of_traces or table in ("checks", "answers"):  # whose rows know their rollout by its number alone
                 keys = f'{literal(run.run)} as run, held.task, held.repeat, made."row"'
                 rollouts = f'join r{number}.rollouts as held using ("row")'
                 parts.append(f'select {keys}, made.* exclude ("row") from {file}.{table} as made {rollouts}')
@@ -127,8 +134,6 @@ _LINES = (
 )
 _NO_REWARD = "no row has a reward; for rows that are not NeMo Gym's, --map reward=FIELD names it"
 _WHOLE = frozenset(("count", "any_value", "first", "last", "mode", "list"))  # for which a cut text will do
-_JUDGED = frozenset(("reward", "passed", "score"))
-_COMPARED = frozenset(("COMPARISON", "BETWEEN"))
 
 
 def unknown(query: str, connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]:
@@ -160,7 +165,8 @@ def limits(query: str, connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]
     compared: set[str] = set()  # columns whose texts are looked into: by a comparison, a list, a function of a text
     for node in nodes(tree):
         function = function_name(node)
-        is_looking = node.get("class") in _COMPARED or node.get("type") in ("COMPARE_IN", "COMPARE_NOT_IN")
+        looks = ("COMPARISON", "BETWEEN", "COMPARE_IN", "COMPARE_NOT_IN")
+        is_looking = node.get("class") in looks or node.get("type") in looks
         if function not in _WHOLE if function else is_looking:
             compared |= columns_in(node) & named
     sql = 'select distinct path, "column", is_cut from fields where is_cut or "column" <> path order by all'
@@ -173,7 +179,7 @@ def limits(query: str, connection: duckdb.DuckDBPyConnection) -> tuple[str, ...]
         if path.lower() in named & set(RESERVED) and column != path and column.lower() not in named:
             ours = f"{path} is a column of BLADE's own"
             notes.append(f"{ours}; the field {path} of the rows is called \"{column}\" here")
-    if (measure is not None and measure.name in RATES) or named & _JUDGED:
+    if (measure is not None and measure.name in RATES) or named & {"reward", "passed", "score"}:
         counts = connection.execute("select count(*), count(reward) from rollouts").fetchone()
         notes += [_NO_REWARD] if counts and counts[0] and not counts[1] else []
         unjudged = "select run from rollouts group by run having count(passed) = 0 and count(reward) > 0"
@@ -238,7 +244,6 @@ def _runs(node: dict[str, Any]) -> Iterator[str]:
 
 MEMORY_MB = 2_000
 MAX_ROWS = 1_000_000
-_THREADS = 2
 
 
 class Table(msgspec.Struct, frozen=True):
@@ -321,11 +326,10 @@ def answered(
     measure = measure_of(query)
     try:
         if measure is None:
-            if not select.is_sql(query):
-                raise measures.misread(query) or select.refused(
-                    f"{query.strip()[:60]!r} is no measure and no SELECT",
-                    f"the measures are {', '.join(measures.NAMES)}; for anything else write a SELECT",
-                )
+            if not select.START.match(query):
+                message = f"{query.strip()[:60]!r} is no measure and no SELECT"
+                hint = f"the measures are {', '.join(measures.NAMES)}; for anything else write a SELECT"
+                raise measures.misread(query) or select.refused(message, hint)
             return _selected(query, connection)
         try:
             tree = select.parsed("".join(measures.asked(measure)), connection(False))

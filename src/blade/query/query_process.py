@@ -71,10 +71,8 @@ def run(job: Job) -> list[Outcome]:
     while len(reply) >= 8 and len(reply) >= (end := 8 + int.from_bytes(reply[:8], "big")):
         outcomes.append(msgspec.msgpack.decode(reply[8:end], type=Outcome))
         reply = reply[end:]
-    why = Outcome(
-        error=f"{STOPPED}: it took more than {job.seconds:g} seconds or {job.memory_mb:,} MB",
-        hint="narrow it, or raise --seconds or --memory",
-    )
+    error = f"{STOPPED}: it took more than {job.seconds:g} seconds or {job.memory_mb:,} MB"
+    why = Outcome(error=error, hint="narrow it, or raise --seconds or --memory")
     return outcomes + [why] * (len(job.queries) - len(outcomes))
 
 

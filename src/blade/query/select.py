@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 TABLES = ("rollouts", "tasks", "runs", "fields", "checks", "answers", "steps", "calls", "texts")
 OF_TRACES = frozenset(("steps", "calls", "texts"))  # made when they are first asked for
 OUR_FUNCTIONS = frozenset(("calls", "says", "check_failed"))
-_BEHIND = {"calls": {"calls"}, "says": {"steps", "texts"}}
-_TABLE_FUNCTIONS = frozenset(("range", "generate_series", "unnest"))
 _SOURCES = frozenset(
     ("BASE_TABLE", "SUBQUERY", "JOIN", "TABLE_FUNCTION", "EXPRESSION_LIST", "EMPTY", "EMPTY_FROM")
 )
@@ -29,25 +27,18 @@ _REFUSED = frozenset(
     "current_schemas current_user user session_user current_role current_query".split()
 )
 _MAX_CHARACTERS = 20_000
-_START = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|from|values)\b", re.I | re.S)
+START = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|from|values)\b", re.I | re.S)
 _TWINS = """select distinct path, "column" from fields as one where "column" <> path and exists (
     select 1 from fields as other where lower(other.path) = lower(one.path) and other.path <> one.path)"""
 
 
 _PARSED: dict[str, dict[str, Any]] = {}  # a page asks the same few queries again and again
-_MOST_PARSED = 2_000
 
 
 def parsed(sql: str, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     """The parsed form of exactly one SELECT over our tables, to be read only; UsageError for all else."""
-    if sql not in _PARSED:
-        while len(_PARSED) >= _MOST_PARSED:
-            _PARSED.pop(next(iter(_PARSED)), None)
-        _PARSED[sql] = _tree(sql, connection)
-    return _PARSED[sql]
-
-
-def _tree(sql: str, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
+    if sql in _PARSED:
+        return _PARSED[sql]
     if len(sql) > _MAX_CHARACTERS:
         raise refused(f"the query has {len(sql):,} characters; at most {_MAX_CHARACTERS:,} are read")
     cell = connection.execute("select json_serialize_sql(?)", [sql]).fetchone()
@@ -64,12 +55,10 @@ def _tree(sql: str, connection: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     known = {*TABLES, *(str(entry["key"]).lower() for cte in ctes for entry in cte.get("map", []))}
     for part in nodes(node):
         _refuse(part, known)
+    while len(_PARSED) >= 2_000:
+        _PARSED.pop(next(iter(_PARSED)), None)
+    _PARSED[sql] = node
     return node
-
-
-def is_sql(query: str) -> bool:
-    """Whether a query begins as a SELECT does."""
-    return _START.match(query) is not None
 
 
 def nodes(tree: Any, *types: str) -> Iterator[dict[str, Any]]:
@@ -99,7 +88,7 @@ def _refuse(node: dict[str, Any], known: set[str]) -> None:
             raise refused(f"there is no table {node.get('table_name')}", hint)
     elif kind == "TABLE_FUNCTION":
         name = str(node.get("function", {}).get("function_name", "")).lower()
-        if name not in _TABLE_FUNCTIONS:
+        if name not in ("range", "generate_series", "unnest"):
             raise refused(f"{name}() is not available: a query sees the tables alone")
     elif kind is not None and "sample" in node and "alias" in node and kind not in _SOURCES:
         raise refused(f"{str(kind).lower().replace('_', ' ')} is not available: write one SELECT")
@@ -162,7 +151,7 @@ def tables_in(node: dict[str, Any]) -> set[str]:
     """The tables a query reads, those behind our functions too."""
     used = {str(part["table_name"]).lower() for part in nodes(node, "BASE_TABLE")}
     for function in map(function_name, nodes(node, "FUNCTION")):
-        used |= _BEHIND.get(function, set())
+        used |= {"calls": {"calls"}, "says": {"steps", "texts"}}.get(function, set())
     return used & set(TABLES)
 
 

@@ -48,10 +48,7 @@ def writing() -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def made_by() -> str:
-    """What wrote an index: layout, version, and the code that turns rows into columns.
-
-    The last part spares us from stale columns when that code changes between two versions.
-    """
+    """What wrote an index: layout, version, and the code that makes columns, which changes between versions too."""
     code = b"".join(path.read_bytes() for path in sorted(Path(__file__).parents[1].joinpath("formats").glob("*.py")))
     return f"{LAYOUT}/{__version__}/{blake2b(code, digest_size=8).hexdigest()}"
 
@@ -318,10 +315,7 @@ def keep(source: Path, name: str, made_for: str, content: bytes) -> None:
 
 
 def keep_rows(source: str, stamps: Mapping[str, Stamp], rows: Mapping[str, tuple[str, str, int | None]]) -> None:
-    """Keep what each failing rollout was found to be, by its address: label, name, and the step to blame.
-
-    `stamps` are those of the files that were read for it.
-    """
+    """Keep what each failing rollout was found to be, by its address: label, name, step; with what was read for it."""
     facts = str(Path(source).parent / "blade.toml")
     depends = {facts: None, **stamps}  # where there is none yet, one that comes changes what is concluded
     keep(Path(source), "rows", _checksum(_code()), json.dumps((depends, rows)).encode())

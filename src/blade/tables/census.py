@@ -64,10 +64,7 @@ def is_present(kind: Array) -> Array:
 
 
 def collapsed(fields: list[Field], rows_with: Mapping[str, tuple[Array, Array]]) -> list[Field]:
-    """The fields with rare members of one object as one entry, `path.*`: such keys are data, not fields.
-
-    `held` tells of each path which rows hold it, and their values.
-    """
+    """The fields, with rare members of one object as one entry, `path.*`: such keys are data, not fields."""
     n_rows = max((len(present) for present, _ in rows_with.values()), default=0)
     rare: dict[str, list[Field]] = defaultdict(list)
     for known in fields:
@@ -111,7 +108,8 @@ def _role(codes: Array, present: Array, values: Array, texts: list[str], type_na
         return CONSTANT
     if is_reward(values, present, type_name, rows):
         return REWARD
-    varies = is_varying(codes, rows)
+    low, high = np.minimum.reduceat(codes, rows.starts), np.maximum.reduceat(codes, rows.starts)
+    varies = bool((low != high).mean() > 0.05)  # repeats of one task differ in it, in more than one task of twenty
     n_tasks = len(rows.starts)
     if not varies and rows.has_repeats:
         return IDENTITY if len(texts) == n_tasks and present.all() else TASK
@@ -125,22 +123,11 @@ def _role(codes: Array, present: Array, values: Array, texts: list[str], type_na
         return VERDICT
     if type_name == "number" and len(texts) > MANY:
         return EFFORT
-    if type_name in ("text", "mixed") and not _is_short(texts):
-        return TEXT
-    return OTHER
+    return TEXT if type_name in ("text", "mixed") and not _is_short(texts) else OTHER
 
 
 def _is_short(texts: list[str]) -> bool:
     return sum(len(text) <= LONG for text in texts) >= 0.5 * len(texts)
-
-
-def is_varying(codes: Array, rows: Rows) -> bool:
-    """Whether repeats of one task differ in it, in more than one task of twenty."""
-    starts = rows.starts
-    if not starts.size:
-        return False
-    low, high = np.minimum.reduceat(codes, starts), np.maximum.reduceat(codes, starts)
-    return bool((low != high).mean() > 0.05)
 
 
 def is_reward(values: Array, present: Array, type_name: str, rows: Rows) -> bool:

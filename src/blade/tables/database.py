@@ -90,7 +90,6 @@ RESERVED = (
     "total_tokens", "seconds", "cost_usd", "stop_reason", "truncated", "errored", "timed_out", "model",
     "agent", "file", "line",
 )  # fmt: skip
-_NO_ROOM = "Could not write file"
 
 
 def quoted(name: str) -> str:
@@ -147,28 +146,7 @@ def writing(path: Path) -> Iterator[Writer]:
             with contextlib.suppress(OSError):
                 os.unlink(rest)
         text = str(error).partition("\n")[0]
-        if isinstance(error, duckdb.Error) and (isinstance(error, duckdb.IOException) or _NO_ROOM in text):
+        is_full = isinstance(error, duckdb.Error) and "Could not write file" in text
+        if is_full or isinstance(error, duckdb.IOException):
             raise cache.Unwritable(text.rpartition(": ")[2]) from error
         raise
-
-
-def connect(files: Mapping[str, Path], memory_mb: int, threads: int) -> duckdb.DuckDBPyConnection:
-    """A connection that sees the attached files alone: nothing else is read, nothing at all is written."""
-    import duckdb
-
-    connection = duckdb.connect(":memory:", config={"threads": threads, "memory_limit": f"{memory_mb}MB"})
-    for name, path in files.items():
-        connection.execute(f"attach {literal(str(path))} as {quoted(name)} (read_only)")
-    return connection
-
-
-def lock(connection: duckdb.DuckDBPyConnection) -> None:
-    """Shut the files and the settings for good."""
-    for setting in (
-        "temp_directory = ''",
-        "autoinstall_known_extensions = false",
-        "autoload_known_extensions = false",
-        "enable_external_access = false",
-        "lock_configuration = true",
-    ):
-        connection.execute(f"set {setting}")

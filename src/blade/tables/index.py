@@ -86,11 +86,8 @@ def _in_temporary(path: Path, reader: Reader, watcher: Watcher) -> Index:
         with cache.temporary() as folder:
             return _in(folder, path, reader, watcher)
     except cache.Unwritable as error:
-        raise Unreadable(
-            f"no room to index {path}: {error}",
-            "free some disk space, or set BLADE_CACHE_DIR to a folder on a disk that has some",
-            "no-space",
-        ) from error
+        hint = "free some disk space, or set BLADE_CACHE_DIR to a folder on a disk that has some"
+        raise Unreadable(f"no room to index {path}: {error}", hint, "no-space") from error
 
 
 # -- what is known of the source ------------------------------------------------------------------
@@ -131,15 +128,12 @@ def _current(folder: Path, path: Path) -> Index | None:
 
 
 def _proved(folder: Path, path: Path, known: Manifest | None, size: int) -> list[PartEntry]:
-    """The parts of an older index up to the first whose lines are not in the source as they were read then.
-
-    A line that was not finished is read again. The time or the name of a file proves nothing of its content.
-    """
+    """The parts of an older index up to the first whose lines are not in the source as they were read then."""
     if known is None or known.made_by != cache.made_by() or known.blocks:
         return []
     from concurrent.futures import ThreadPoolExecutor
 
-    def is_proved(part: PartEntry) -> bool:
+    def is_proved(part: PartEntry) -> bool:  # by its content: the time or the name of a file proves nothing
         if part.end > size or part.open_ended or digest(path, part.start, part.end) != part.source:
             return False
         with contextlib.suppress(OSError, ValueError):

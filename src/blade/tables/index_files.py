@@ -25,7 +25,6 @@ from blade.tables.cache import Stamp, write_new, writing
 
 # A part is one line of JSON, column -> (type, start, bytes), and then the columns one after the other.
 Header = dict[str, tuple[str, int, int]]
-_TEXTS = "json"  # the type of a list of texts
 _END = 16  # bytes at the end of the blocks: where their table starts, and its digest
 
 
@@ -61,7 +60,7 @@ class Manifest(msgspec.Struct, frozen=True):
 def write_part(part: Part, folder: Path) -> PartEntry:
     """Keep `part` in `folder` under a new name."""
     columns = {name: (values.dtype.str, np.ascontiguousarray(values).data) for name, values in part.columns.items()}
-    columns |= {f"{name}:texts": (_TEXTS, memoryview(_spelled(known))) for name, known in part.texts.items()}
+    columns |= {f"{name}:texts": ("json", memoryview(_spelled(known))) for name, known in part.texts.items()}
     ends = np.cumsum([data.nbytes for _, data in columns.values()]).tolist()
     header: Header = {
         name: (kind, end - data.nbytes, data.nbytes)
@@ -249,8 +248,5 @@ class Index(Rows):
         except OSError as error:
             raise unreadable(self.path, error) from error
         except ValueError as error:
-            raise Unreadable(
-                f"the index of {self.path} is damaged: {error}",
-                "empty the cache with `blade doctor --clean`",
-                "unreadable-file",
-            ) from error
+            hint = "empty the cache with `blade doctor --clean`"
+            raise Unreadable(f"the index of {self.path} is damaged: {error}", hint, "unreadable-file") from error

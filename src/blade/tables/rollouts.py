@@ -21,9 +21,7 @@ Columns = dict[str, Array]
 MAX_COLUMNS = 2000
 BUCKETS = ("always", "sometimes", "never", "missing")
 _STOPS = ("stop_reason", "finish_reason", "termination_reason", "stop_condition", "exit_status")
-_SETTINGS = ("temperature", "top_p", "max_output_tokens")
 _AMOUNTS = ("input_tokens", "output_tokens", "reasoning_tokens", "total_tokens", "cost_usd")
-_NO_ANSWERS = (census.CONSTANT, census.REWARD, census.TEXT)
 MIN_MEMBERS = 2
 SHARE = 0.8  # of the members of an object that must be statuses
 _SKIPPED = ("responses_create_params", "response", "agent_ref", "skills_ref")  # what is asked and answered
@@ -166,7 +164,7 @@ def _scalars(run: Assembled) -> dict[str, Values]:
     rows = run.rows
     values_of = {name: rows.values(name, "f") for name in set(rows.fields()) - set(rows.paths())}
     values_of |= {path: rows.values(path, "s") for path in rows.paths()}
-    for name in _SETTINGS:
+    for name in ("temperature", "top_p", "max_output_tokens"):
         number = rows.numbers(name)
         kind = np.where(np.isnan(number), 0, NUMBER).astype(np.uint8)
         no_text = np.full(len(number), -1, np.int32)
@@ -227,7 +225,7 @@ def _answers(
     order = run.rollouts.row_id
     short: dict[str, Array] = {}
     for known in fields:
-        if known.role in _NO_ANSWERS or known.type == "boolean":
+        if known.role in (census.CONSTANT, census.REWARD, census.TEXT) or known.type == "boolean":
             continue
         values = scalars[known.path]
         texts = short[known.path] = coded(values.code[order], values.texts)

@@ -26,7 +26,6 @@ def label(text: str) -> Label:
 
 _SUM = re.compile(r"(?:grand |column |row |sub-?)?(?:totals?|sum)(?: \([^()]*\)| [\w-]+){0,2}:?", re.I)
 _ALL = re.compile(r"(?:overall|all|together|combined)(?: [\w-]+){0,2}(?: \([^()]*\))?:?", re.I)
-_OTHER = any_of("other_summary")
 
 
 @lru_cache(maxsize=20_000)
@@ -34,7 +33,7 @@ def summary(name: str) -> str:
     """What a row or column sums up: `sum` if it must be a sum, `all` if it may be, `other`, or nothing."""
     name = name[:61].strip(" `*")
     is_sum, is_all = _SUM.fullmatch(name), _ALL.fullmatch(name)
-    return "other" if _OTHER.search(name) else "sum" if is_sum else "all" if is_all else ""
+    return "other" if any_of("other_summary").search(name) else "sum" if is_sum else "all" if is_all else ""
 
 
 Span = tuple[float, float]  # the least and the greatest value that a printed number allows
@@ -73,9 +72,6 @@ class Phrase(msgspec.Struct, frozen=True):
     gaps: tuple[str, ...]  # the words between: gaps[i] precedes figures[i], and one follows the last
 
 
-# What has digits and is no quantity: code, dates, times, versions, levels of confidence, ids.
-_NO_QUANTITY = compiled("no_quantity")
-_FIGURE = compiled("printed_number")
 _UNITS = {"percent": "%", "×": "x", "times": "x", "seconds": "s", "minutes": "min", "hours": "h"}
 _UNITS |= dict.fromkeys("point points pp ppt ppts pts".split(), "points")
 
@@ -84,7 +80,7 @@ _UNITS |= dict.fromkeys("point points pp ppt ppts pts".split(), "points")
 def phrase(text: str) -> Phrase:
     """A text with its numbers taken out; what is no quantity stays, without its digits."""
     text = text[:3_000].replace("⟨", "<").replace("⟩", ">")
-    text = _NO_QUANTITY.sub(lambda hit: re.sub(r"\d", "¤", hit[0]), text)
+    text = compiled("no_quantity").sub(lambda hit: re.sub(r"\d", "¤", hit[0]), text)
     figures: list[Figure] = []
 
     def taken(hit: re.Match[str]) -> str:
@@ -92,7 +88,7 @@ def phrase(text: str) -> Phrase:
         kind = {"": "n", "%": "%", "points": "p", "x": "x"}.get(figures[-1].unit, "u")
         return f"⟨{len(figures) - 1}{kind}⟩"
 
-    text = _FIGURE.sub(taken, text)
+    text = compiled("printed_number").sub(taken, text)
     return Phrase(text, tuple(figures), tuple(re.split(r"⟨\d+[n%pxu]⟩", text)))
 
 

@@ -142,16 +142,14 @@ def _readings_of_change(start: Figure, end: Figure, size: Figure, is_ordered: bo
     return relative + spans if size.unit == "%" != start.unit and not is_fraction else spans + relative
 
 
-_OPENS = compiled("opens")
 _ALONE = re.compile(r".*[(\[ ](?:CI|interval|confidence interval)s?(?: of| is| was|:| from)? ?[\[(]?", re.S)
-_WITH = compiled("with")
 _DASH = re.compile(r" ?(?:,|–|—|-|to|\.\.|;) ?")
 
 
 def _intervals(words: Phrase) -> Iterator[Fault]:
     figures, gaps = words.figures, words.gaps
     for index, (low, high) in enumerate(pairwise(figures)):
-        opens = _OPENS.fullmatch(gaps[index]) if index else None
+        opens = compiled("opens").fullmatch(gaps[index]) if index else None
         is_named = bool((opens and opens["name"]) or _ALONE.fullmatch(gaps[index]))
         in_brackets = gaps[index].endswith("[") and gaps[index + 2].startswith("]")
         if not (is_named or in_brackets) or not _DASH.fullmatch(gaps[index + 1]) or low.hedged or high.hedged:
@@ -166,7 +164,7 @@ def _intervals(words: Phrase) -> Iterator[Fault]:
             expected = f"{shown(bottom, low)} to {shown(top, high)}"
             if not fits:
                 yield "interval", interval, expected, f"{middle.text} ± {value.text} is {expected}, not {interval}"
-        elif not (opens or (index and _WITH.fullmatch(gaps[index]))) or value.hedged:
+        elif not (opens or (index and compiled("with").fullmatch(gaps[index]))) or value.hedged:
             continue
         elif not _covers(low, high, value):
             yield "interval", value.text, interval, f"{value.text} is outside its interval, {interval}"
@@ -183,14 +181,10 @@ def _covers(low: Figure, high: Figure, value: Figure) -> bool:
 
 
 _BRACKETED = re.compile(r" ?\((?:[^()⟨⟩]*⟨\d+%⟩)[^()⟨⟩]*\)|,? ⟨\d+%⟩(?= [a-z])")
-_SEPARATOR = compiled("separator")
-_STARTS = compiled("starts")
 _OF_ALL = re.compile(r"(?:^|.*[.;:—(,] ?|So )(?:of|among|out of) (?:(?:all|the|its|these) )*", re.I | re.S)
 _ENDS = re.compile(r"[^⟨⟩.;:()]{0,50}?(?:[,;—(]|,? for|,? making) ?(?:(?!of)[a-z]+ ){0,4}(?:of )?")
 _IN_ALL = any_of("in_all")
 _PARTLY = any_of("partly")
-_PASS = any_of("pass")
-_FAIL = any_of("fail")
 
 
 def _partitions(words: Phrase) -> Iterator[Fault]:
@@ -200,7 +194,7 @@ def _partitions(words: Phrase) -> Iterator[Fault]:
     bare, start = Phrase(text, figures, tuple(re.split(r"⟨\d+[n%pxu]⟩", text))), 0
     while start < len(figures) - 1:
         end = start
-        while end + 1 < len(figures) and _SEPARATOR.fullmatch(bare.gaps[end + 1]):
+        while end + 1 < len(figures) and compiled("separator").fullmatch(bare.gaps[end + 1]):
             end += 1
         for whole, parts, limit in _readings(bare, start, end) if end > start else ():
             value = sum(part.value for part in parts)
@@ -221,8 +215,8 @@ def _readings(words: Phrase, start: int, end: int) -> Iterator[tuple[Figure, Seq
     is_named = all(re.match(r" (?!and |or )[A-Za-z]", gaps[index + 1]) for index in range(start, end))
     closes = is_named and (end + 1 == len(figures) or re.match(r"[^⟨⟩]*[).;]", gaps[end + 1]))
     is_closed = closes and (end - start > 2 or re.search(r"\b(?:and|plus) ", gaps[end]))
-    is_sure = _PASS.search(around) and _FAIL.search(around)
-    if start and is_closed and _STARTS.fullmatch(gaps[start].rstrip()):
+    is_sure = any_of("pass").search(around) and any_of("fail").search(around)
+    if start and is_closed and compiled("starts").fullmatch(gaps[start].rstrip()):
         yield figures[start - 1], figures[start : end + 1], 0.3
     if _OF_ALL.fullmatch(gaps[start]) and end - start > 1 and (is_closed or is_sure):
         yield figures[start], figures[start + 1 : end + 1], 0.3 if is_sure else 0.1

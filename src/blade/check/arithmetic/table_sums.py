@@ -16,8 +16,6 @@ from blade.model.conclusions import CONTRADICTED, Finding
 
 # Quantities of which a total is no sum.
 _RATE, _DELTA, _SHARE = any_of("rate"), any_of("delta"), any_of("share")
-_PARTIAL = any_of("partial")  # rows that are a choice, or overlap, need not add up
-_MIXED = any_of("mixed")  # the first header of a table whose rows are different quantities
 Place = tuple[int, int]  # line and column
 _MOST_ROWS = 2_000  # a longer table is data, nobody adds it up
 _ROLES = ("value", "top", "below", "share", "low", "high", "half")  # `12/40 (30%)` is top/below (share)
@@ -111,7 +109,7 @@ def grid(table: Table) -> Grid | None:
                 series.append(Series(table.header[index].text, role, figures, places, index, is_read))
     named = ([cell.text.strip() for cell in row.cells[:first]] for row in table.rows)
     names = (" ".join(text for text in row if text not in _NOTHING) for row in named)
-    return Grid(tuple(names), tuple(series), table, _MIXED.search(table.header[0].text) is not None)
+    return Grid(tuple(names), tuple(series), table, any_of("mixed").search(table.header[0].text) is not None)
 
 
 def turned(source: Grid) -> Grid:
@@ -313,7 +311,6 @@ def _violation(source: Grid, fit: _Fit, result: Series, index: int) -> Iterator[
     yield Violation(here[2], places, (fit.kind, figure.text, expected, f"{words} is {expected}, not {figure.text}"))
 
 
-_ANNOUNCES = any_of("announces")
 _ADDS = re.compile(r"\b(?:sums?|adds? up|add|total|amounts?) to (?:the )?⟨(\d+)n⟩")
 
 
@@ -326,7 +323,7 @@ def unmet(grids: Sequence[Grid]) -> Iterator[Finding]:
         lead = [(figure, sentence) for sentence in above for figure in phrase(sentence.text).figures]
         text = " ".join(sentence.text for sentence in above)
         is_sure = is_stated or any(figure.value in sums for figure, _ in lead)
-        if _ANNOUNCES.search(text) and (is_sure or not _PARTIAL.search(text)):
+        if any_of("announces").search(text) and (is_sure or not any_of("partial").search(text)):
             yield from _missed(source, lead, sums)
         for sentence in below:
             words = phrase(sentence.text)
