@@ -26,8 +26,6 @@ RULES = {room: set().union(*(GROUPS.get(word, {word}) for word in words.split())
 # Families: every module of the folder is a member, and the literal table of this name lists it.
 TABLES = {"measure": "MEASURES", "blade_eval/verifiers": "ENVIRONMENTS", "blade_eval/models": "MODELS"}
 
-MOST_REPEATED = 15  # file names that stand in several rooms, the same kind of thing in each
-
 MODULES = sorted([*SRC.rglob("*.py"), *WING.rglob("*.py")])
 OURS = [*MODULES, *sorted((ROOT / "scripts").rglob("*.py")), *sorted((ROOT / "tools").rglob("*.py"))]
 
@@ -117,11 +115,8 @@ def table_members(tree: ast.Module, table: str) -> set[str] | None:
     return None
 
 
-def test_every_room_has_a_rule_and_every_rule_a_room() -> None:
+def test_every_room_has_a_rule_and_imports_only_what_it_allows() -> None:
     assert rooms() == set(RULES)
-
-
-def test_a_room_imports_only_what_its_rule_allows() -> None:
     forbidden = {}
     for path in MODULES:
         forbidden[name_of(path)] = reached(path) - RULES.get(room_of(path), set()) - {room_of(path), "__init__"}
@@ -149,16 +144,13 @@ def test_every_module_says_what_it_is() -> None:
     assert not {name: line for name, line in first.items() if not line.endswith(".")}  # a sentence, on one line
 
 
-def test_no_junk_drawers() -> None:
+def test_no_junk_drawers_and_files_are_named_by_nouns_of_which_few_repeat() -> None:
     files = [*OURS, *sorted((ROOT / "tests").rglob("*.py"))]
     drawers = [name_of(path) for path in files if words("banned_names") & {path.stem, path.parent.name}]
     assert not drawers
-
-
-def test_files_are_named_by_nouns_and_few_names_repeat() -> None:
     names = [path.stem for path in OURS if not path.stem.startswith("__")]
     assert not words("participles") & set(names)
-    assert len({name for name in names if names.count(name) > 1}) <= MOST_REPEATED
+    assert len({name for name in names if names.count(name) > 1}) <= 15  # the same kind of thing in several rooms
 
 
 def empty_locals(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:

@@ -134,21 +134,15 @@ def test_the_turns_of_a_request(asked: Any, read: list[tuple[str, str]]) -> None
     assert [(turn["role"], turn["text"]) for turn in turns(row)] == read
 
 
-def test_costs_and_keys_stand_behind_what_tells_of_the_outcome() -> None:
+def test_no_field_is_lost_costs_and_keys_stand_last_and_logs_are_shown_by_their_end() -> None:
     fields = sorted_fields({"judge_cost_usd": 1, "agent_cost": 0.1, "run_id": "a", "note": "b", "is_error": True, "input": "Do it."}, {})
     assert [name for name, _ in fields.recorded] == ["judge_cost_usd", "is_error", "note"]
     assert [name for name, _ in fields.others] == ["agent_cost", "run_id", "input"]
     assert fields.task == {"input": "Do it."}
-
-
-def test_a_log_inside_an_object_is_shown_by_its_end_as_well() -> None:
     verifier = {"output": {"stderr": LOG}, **{f"key_{number}": number for number in range(40)}}
     values, texts, _ = laid_out(sorted_fields({"verifier_metadata": verifier}, {}))
     assert texts == [("verifier_metadata.output.stderr", LOG)]
     assert [name for name, _ in values] == ["verifier_metadata"]
-
-
-def test_no_field_is_lost_however_many_there_are() -> None:
     fields: dict[str, Any] = {f"field_{number}": number for number in range(80)}
     fields |= {f"text_{number}": "word " * 100 for number in range(9)}
     fields |= {"wide": {f"key_{number}": number for number in range(50)}, "nothing": None, "expected_answer": "x"}

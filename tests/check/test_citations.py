@@ -71,22 +71,16 @@ def test_intervals_bounds_and_words(desk: Desk, text: str, verdict: str) -> None
     assert {item.verdict for item in items} == {verdict}, items
 
 
-def test_the_interval_behind_a_number_is_checked_with_it(desk: Desk) -> None:
+def test_the_interval_and_the_whole_beside_a_number_are_checked_and_its_reading_is_said(desk: Desk) -> None:
     (answer,) = desk.world.ground.ask("pass_at_1")  # type: ignore[misc]
     for high, verdict in ((f"{answer.high:.1%}", SUPPORTED), ("99.9%", CONTRADICTED)):
         ends = f"[{answer.low:.1%}, {high}]"
         (item,) = desk.check(f"It is {answer.value:.1%} {ends}<!--blade: pass_at_1-->.", "citation")
         assert item.verdict == verdict
     assert item.printed == ends
-
-
-def test_what_a_count_is_out_of_is_uncited_unless_it_is_all(desk: Desk) -> None:
     assert desk.check("It passes 9 of 24<!--blade: tasks where difficulty = 'easy'-->.", "number") == []
     (item,) = desk.check("It passes 9 of 99<!--blade: tasks where difficulty = 'easy'-->.", "number")
     assert (item.verdict, item.printed) == (UNCITED, "99")
-
-
-def test_the_reading_says_what_a_citation_is_about(desk: Desk) -> None:
     (item,) = desk.check("Easy ones: 91.7%<!--blade: pass_at_1 where difficulty = 'easy'-->.", "citation")
     assert item.reading == "pass@1 (mean over tasks) where difficulty = 'easy' = 91.67%, n = 9 tasks"
     assert (item.printed, item.query) == ("91.7%", "pass_at_1 where difficulty = 'easy'")

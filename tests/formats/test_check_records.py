@@ -12,11 +12,6 @@ MESSAGES = [{"role": "tool", "content": "no such file", "is_error": True}, {"rol
 LAMP = {"name": "lamp is green", "why": "it is red"}
 
 
-def named(fields: dict[str, Any]) -> list[str]:
-    """The names of the failed checks in the fields of a row."""
-    return [check.name for key, value in fields.items() for check in failed_checks(key, value)]
-
-
 @pytest.mark.parametrize(
     ("fields", "failed"),
     [
@@ -36,7 +31,7 @@ def named(fields: dict[str, Any]) -> list[str]:
     ],
 )  # fmt: skip
 def test_what_failed_and_what_did_not(fields: dict[str, Any], failed: list[str]) -> None:
-    assert named(fields) == failed
+    assert [check.name for key, value in fields.items() for check in failed_checks(key, value)] == failed
 
 
 @pytest.mark.parametrize(
@@ -56,21 +51,15 @@ def test_the_member_of_a_record_that_is_its_status(record: dict[str, Any], statu
     assert status_in(record) == status
 
 
-def test_a_number_that_counts_is_no_status() -> None:
+def test_lists_of_records_and_of_truths_and_values_of_any_depth() -> None:
     """The place of a case begins with 0 and 1; only its own word says what became of it."""
     records = [{"case": place, "st": word, "wall": 0.5} for place, word in enumerate(("AC", "TLE", "AC", "WA"))]
     assert [status for _, status, _ in of_list(records)] == ["passed", "failed", "passed", "failed"]
     scored = [{"case": place, "score": score} for place, score in enumerate((1.0, 0.0, 0.0))]
     assert [status for _, status, _ in of_list(scored)] == ["passed", "failed", "failed"]
-
-
-def test_a_list_of_truths_is_told_by_its_places() -> None:
     (check,) = failed_checks("follow_instruction_list", [True] * 5 + [False] * 30)
     assert check.text.startswith("follow_instruction_list: 30 of 35 false, at 5, 6, ")
     assert check.text.endswith(", 24 …")
-
-
-def test_a_wide_value_is_looked_into_up_to_a_limit() -> None:
     deep: Any = {"met": False}
     for _ in range(100):
         deep = {"inner": deep}

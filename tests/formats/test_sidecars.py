@@ -150,18 +150,15 @@ def test_broken_metrics_do_not_stop_a_diagnosis(run: Path, tmp_path: Path, diagn
 # -- row sidecars ---------------------------------------------------------------------------------
 
 
-def test_broken_lines_of_row_sidecars_are_noted(tmp_path: Path, diagnosed: Blade) -> None:
+def test_broken_lines_of_row_sidecars_are_noted_and_junk_counts_as_absent(tmp_path: Path, diagnosed: Blade) -> None:
     inputs = [make_input(row) for row in ROWS]
     path = make_run(tmp_path, ROWS[:3], inputs=[*inputs, "<torn"], failures=["junk", ROWS[3]])
     said = diagnosed(path)
     assert (said.run["expected_rollouts"], said.run["scored"], said.run["failed"]) == (4, 3, 1)
     files = [Path(entry["file"]).name for entry in said.report["skipped"]]
     assert files == ["rollouts_materialized_inputs.jsonl", "rollouts_failures.jsonl"]
-
-
-def test_row_sidecars_of_junk_count_as_absent(tmp_path: Path, diagnosed: Blade) -> None:
-    path = make_run(tmp_path, ROWS, inputs=["junk"], failures=["junk"])
-    assert diagnosed(path).run["expected_rollouts"] == 4
+    junk = make_run(tmp_path / "junk", ROWS, inputs=["junk"], failures=["junk"])
+    assert diagnosed(junk).run["expected_rollouts"] == 4
 
 
 # -- configuration --------------------------------------------------------------------------------
@@ -228,7 +225,7 @@ def test_a_config_of_any_size_gives_few_short_settings(run: Path, tmp_path: Path
 # -- notes ----------------------------------------------------------------------------------------
 
 
-def test_notes(run: Path, tmp_path: Path, diagnosed: Blade) -> None:
+def test_notes_are_read_and_told_where_they_cannot_be(run: Path, tmp_path: Path, diagnosed: Blade, deny: Callable[[Path], None]) -> None:
     (tmp_path / "notes.md").write_text("# beside\n" + "x" * 100_000)
     (tmp_path / "other.md").write_bytes(b"given \xff")
     (beside,) = diagnosed(run).run["notes"]
@@ -237,9 +234,6 @@ def test_notes(run: Path, tmp_path: Path, diagnosed: Blade) -> None:
     assert diagnosed(run, "--notes", tmp_path / "other.md").run["notes"] == ["given \ufffd"]
     (tmp_path / "notes.md").write_text("  \n")
     assert diagnosed(run).run["notes"] == []
-
-
-def test_notes_that_cannot_be_read(run: Path, tmp_path: Path, diagnosed: Blade, deny: Callable[[Path], None]) -> None:
     said = diagnosed(run, "--notes", tmp_path / "no.md")
     assert (said.code, said.error["slug"]) == (4, "unreadable-file")
     (tmp_path / "notes.md").write_text("x")

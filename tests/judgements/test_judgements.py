@@ -277,11 +277,14 @@ def judged(path: Path, **changed: Any) -> Any:
     return found[0] if found else refused[0]
 
 
-def test_a_judgement_that_holds_is_accepted(path: Path) -> None:
+def test_a_judgement_that_holds_is_accepted_as_its_row_stands_else_all_reasons_are_told(path: Path) -> None:
     told = judged(path)
     assert (told.task, told.cause, told.repeat, told.step, told.by) == ("2", Cause.BEHAVIOUR, 1, 5, "ann")
     assert told.proposed is not None
     assert told.at.endswith("Z")
+    assert judged(path, quote="on its way, as you").quote == "on its way,\nas you"
+    told = judged(path, cause="odd", mechanism=None, repeat=9)
+    assert all(reason in told for reason in ("is no cause", "mechanism is missing", "has no repeat 9"))
 
 
 WORDS = {"ERROR": ERROR, "LONG": "x" * 2001}
@@ -300,15 +303,6 @@ def test_what_does_not_hold_is_refused_with_a_reason(path: Path, name: str) -> N
 @pytest.mark.parametrize("name", cases(__file__, "accepted"))
 def test_near_misses_are_accepted(path: Path, name: str) -> None:
     assert not isinstance(judged(path, **changes(cases(__file__, "accepted")[name])), str)
-
-
-def test_the_quotation_is_kept_as_it_stands_in_the_row(path: Path) -> None:
-    assert judged(path, quote="on its way, as you").quote == "on its way,\nas you"
-
-
-def test_several_reasons_are_told_at_once(path: Path) -> None:
-    told = judged(path, cause="odd", mechanism=None, repeat=9)
-    assert all(reason in told for reason in ("is no cause", "mechanism is missing", "has no repeat 9"))
 
 
 def test_nothing_is_kept_when_one_of_many_is_refused(path: Path) -> None:
@@ -364,19 +358,6 @@ def test_every_condition_judges_the_failed_tasks(blade: Blade, run: Path, condit
     assert "fallen" not in again.out
 
 
-def test_a_condition_stands_in_the_report_as_a_ground(blade: Blade, run: Path, tmp_path: Path) -> None:
-    by_condition(blade, run, "calls('refund') = 0")
-    assert blade("diagnose", run, "-o", tmp_path / "out").code == 0
-    wire = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
-    assert {(one["condition"], len(one["evidence"])) for one in wire["judgements"]} == {("calls('refund') = 0", 0)}
-    grounds = [one["grounds"] for one in wire["attributions"] if one["judged_by"] == "ann"]
-    assert len(grounds) == 4
-    assert all("the rollout meets the condition calls('refund') = 0" in told for told in grounds)
-    page = tmp_path / "out" / "report.md"
-    assert blade("check", page, "--run", run).code == 0
-    assert "where calls('refund') = 0: BI" in blade("label", run).out
-
-
 def test_a_condition_holds_for_the_rollout_it_was_given_for(blade: Blade, run: Path) -> None:
     by_condition(blade, run, "turns > 1")
     text = run.read_text(encoding="utf-8").replace("I look at order O-2 first", "I look elsewhere first")
@@ -403,12 +384,9 @@ def test_a_condition_that_does_not_hold_is_refused(path: Path, condition: str | 
     assert why in judged(path, **WITHOUT, condition=condition)
 
 
-def test_a_condition_that_holds_is_kept_without_a_quotation(path: Path) -> None:
+def test_a_condition_that_holds_is_kept_without_a_quotation_and_with_the_hash_of_its_rollout(path: Path) -> None:
     kept = judged(path, **WITHOUT, condition="calls('refund') = 0")
     assert (kept.quote, kept.condition, kept.shown("run")) == ("", "calls('refund') = 0", ())
-
-
-def test_without_a_hash_of_its_rollout_a_condition_holds_nothing(path: Path) -> None:
     kept = judged(path, **WITHOUT, condition="turns > 1")
     seen = trace_reading.Bench(pipeline.session([str(path)]).run(), None).seen("2")
     assert judgements.again(kept, seen) == []
@@ -425,7 +403,17 @@ def test_what_goes_with_no_condition_is_refused_with_a_reason(blade: Blade, run:
     assert (said.code, message in said.err) == (2, True)
 
 
-def test_a_condition_that_no_query_takes(blade: Blade, run: Path) -> None:
+def test_a_condition_that_no_query_takes_is_refused_else_it_stands_in_the_report_as_a_ground(blade: Blade, run: Path, tmp_path: Path) -> None:
     said = blade("label", run, "--where", "nosuch = 1", *GIVEN)
     assert (said.code, "nosuch" in said.err) == (2, True)
     assert "no failing rollout meets the condition" in blade("label", run, "--where", "calls('refund') > 3", *GIVEN).err
+    by_condition(blade, run, "calls('refund') = 0")
+    assert blade("diagnose", run, "-o", tmp_path / "out").code == 0
+    wire = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    assert {(one["condition"], len(one["evidence"])) for one in wire["judgements"]} == {("calls('refund') = 0", 0)}
+    grounds = [one["grounds"] for one in wire["attributions"] if one["judged_by"] == "ann"]
+    assert len(grounds) == 4
+    assert all("the rollout meets the condition calls('refund') = 0" in told for told in grounds)
+    page = tmp_path / "out" / "report.md"
+    assert blade("check", page, "--run", run).code == 0
+    assert "where calls('refund') = 0: BI" in blade("label", run).out

@@ -81,11 +81,6 @@ def test_a_torn_last_line_costs_itself_alone(path: Path) -> None:
     assert bad == 1
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    with pytest.raises(Unreadable, match="cannot write"):
-        append(tmp_path / "gone" / "run_judgements.jsonl", [judgement("a")])
-
-
 def test_what_is_taken_back_no_longer_counts(path: Path) -> None:
     append(path, [judgement("a"), judgement("b")])
     append(path, [Withdrawn("a", "ann", "2031-01-02T00:00:00Z")])
@@ -109,7 +104,7 @@ def test_a_former_view_that_is_given_again_counts_again(path: Path) -> None:
     assert len(path.read_text().splitlines()) == 3  # the same twice in a row is one
 
 
-def test_links_pipes_and_huge_files_are_refused(tmp_path: Path) -> None:
+def test_links_pipes_and_folders_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
     link, pipe = tmp_path / "link.jsonl", tmp_path / "pipe.jsonl"
     link.symlink_to(tmp_path / "elsewhere.jsonl")
     os.mkfifo(pipe)
@@ -119,3 +114,5 @@ def test_links_pipes_and_huge_files_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere.jsonl").exists()
     with pytest.raises(Unreadable, match="no regular file"):
         read(pipe)
+    with pytest.raises(Unreadable, match="cannot write"):
+        append(tmp_path / "gone" / "run_judgements.jsonl", [judgement("a")])
