@@ -139,12 +139,9 @@ def test_every_family_member_stands_in_its_literal_table(family: str) -> None:
     assert modules == named & modules, f"members of {family} and its {TABLES[family]} differ"
 
 
-def test_every_module_says_what_it_is() -> None:
+def test_every_module_says_what_it_is_and_is_named_by_a_noun_and_is_no_junk_drawer() -> None:
     first = {name_of(path): (ast.get_docstring(tree_of(path)) or "").partition("\n")[0] for path in MODULES}
     assert not {name: line for name, line in first.items() if not line.endswith(".")}  # a sentence, on one line
-
-
-def test_no_junk_drawers_and_files_are_named_by_nouns_of_which_few_repeat() -> None:
     files = [*OURS, *sorted((ROOT / "tests").rglob("*.py"))]
     drawers = [name_of(path) for path in files if words("banned_names") & {path.stem, path.parent.name}]
     assert not drawers
@@ -167,12 +164,9 @@ def empty_locals(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
             yield line, name
 
 
-def test_locals_are_nouns() -> None:
+def test_locals_are_nouns_and_functions_are_short() -> None:
     empty = [f"{name_of(path)}:{line} {name}" for path in OURS for line, name in empty_locals(nodes_of(path))]
     assert not empty
-
-
-def test_functions_are_short() -> None:
     functions = [node for path in MODULES for node in nodes_of(path) if isinstance(node, ast.FunctionDef)]
     lengths = sorted((node.end_lineno or 0) - node.lineno + 1 for node in functions)
     assert lengths[int(0.95 * len(lengths))] <= 40

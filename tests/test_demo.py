@@ -47,7 +47,7 @@ def planted_block(said: str) -> list[str]:
     return lines[start + 2 : end - 1]
 
 
-def test_everything_is_there_and_both_scores_the_verdict_and_what_to_open_are_printed(made: Made) -> None:
+def test_everything_is_there_scores_and_verdict_are_printed_and_the_planted_block_adds_up(made: Made) -> None:
     folder, said = made
     for script in ("careful", "hasty"):
         for ending in (
@@ -63,11 +63,7 @@ def test_everything_is_there_and_both_scores_the_verdict_and_what_to_open_are_pr
     assert "pass@1 54.7%" in said
     assert "REGRESSED" in said
     assert "report.html" in said.splitlines()[-2]
-
-
-def test_the_planted_block_adds_up_to_the_failures(made: Made) -> None:
-    """Each fault with its rollouts, and under it the groups that hold exactly these rollouts."""
-    folder, said = made
+    # Each fault with its rollouts, and under it the groups that hold exactly these rollouts.
     faults: dict[str, int] = {}
     held: dict[str, int] = {}
     for line in planted_block(said):

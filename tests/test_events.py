@@ -124,18 +124,5 @@ def test_the_answer_a_text_gives_and_its_equals_once_decoration_is_gone() -> Non
     assert boxed(r"\boxed{open") is None
     texts = ["After thought, the answer is: 42", "short", "long " * 40, "  "]
     assert list(map(answer_in, texts)) == ["42", "short", None, None]
-
-
-OTHERS = [  # more of the name, another person, a name that stands elsewhere and may be only mentioned
-    "Evelyn or one of the others", "Evelyn is not the fastest here", "Evelyn has it, Briana comes next", "Evelyns are the fastest of all",
-    "Briana shows Evelyn the way",
-]  # fmt: skip
-
-
-def test_sentence_that_begins_with_a_name_gives_it() -> None:
-    assert [text for text in ("Evelyn has the greatest speed", "evelyn has the greatest speed.") if not is_same(text, r"\text{Evelyn}")] == []
-    assert is_same(r"\text{New York} is the busiest of them", "New York")
-    assert [text for text in OTHERS if is_same(text, "Evelyn")] == []
-    odd = [("New York City", "New York"), ("New York City Hall", "New York"), ("125 is the greatest of these", "125"),
-           ("A25 is the right one here", "A25"), ("No one is faster here", "No")]  # fmt: skip
-    assert [pair for pair in odd if is_same(*pair)] == []
+    assert [pair for pair in CASES["same_answers"] if not is_same(*pair)] == []
+    assert [pair for pair in CASES["other_answers"] if is_same(*pair)] == []

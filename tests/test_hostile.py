@@ -72,11 +72,6 @@ def test_a_path_without_a_run(tmp_path: Path, diagnosed: Blade, blade: Blade, mo
 # -- files and folders ----------------------------------------------------------------------------
 
 
-def dangling_links(folder: Path) -> None:
-    (folder / "gone.jsonl").symlink_to(folder / "nowhere.jsonl")
-    (folder / "circle.jsonl").symlink_to(folder / "circle.jsonl")
-
-
 def a_link(folder: Path) -> None:
     (folder / "link.jsonl").symlink_to(folder / "rollouts.jsonl")
 
@@ -88,7 +83,8 @@ def in_another_encoding(encoding: str) -> Callable[[Path], Any]:
 
 BESIDE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "loop": (lambda folder: (folder / "up").symlink_to(folder, target_is_directory=True), ""),
-    "dangling and circular links": (dangling_links, "passed over"),
+    "dangling link": (lambda folder: (folder / "gone.jsonl").symlink_to(folder / "nowhere.jsonl"), "passed over"),
+    "circular link": (lambda folder: (folder / "circle.jsonl").symlink_to(folder / "circle.jsonl"), "passed over"),
     "link to the same file": (a_link, ""),
     "pipe": (lambda folder: os.mkfifo(folder / "pipe.jsonl"), ""),
     "UTF-16": (in_another_encoding("utf-16"), "passed over 1 JSONL"),

@@ -108,30 +108,15 @@ def test_json_keeps_its_keys_and_adds_what_decides(blade: Blade, path: Path) -> 
     assert found["fields"]["log"] == LOG
 
 
-@pytest.mark.parametrize(
-    ("response", "stopped"),
-    [
-        ({"status": "completed", "error": None}, {}),
-        ({"status": "incomplete", "finish_reason": "length"}, {"response.status": "incomplete", "response.finish_reason": "length"}),
-        (None, {"response": "missing"}),
-    ],
-)
+@pytest.mark.parametrize(("response", "stopped"), cases(__file__, "stops"))
 def test_how_a_response_stopped(response: Any, stopped: dict[str, Any]) -> None:
     assert stops(response) == stopped
 
 
-@pytest.mark.parametrize(
-    ("asked", "read"),
-    [
-        ("Do it.", [("user", "Do it.")]),
-        ([{"role": "system", "content": [{"type": "input_text", "text": "Be brief."}]}, "Do it."], [("system", "Be brief."), ("user", "Do it.")]),
-        ([{"type": "function_call_output", "output": "grey"}], [("function_call_output", "grey")]),
-        (None, [("user", "")]),
-    ],
-)
-def test_the_turns_of_a_request(asked: Any, read: list[tuple[str, str]]) -> None:
+@pytest.mark.parametrize(("asked", "read"), cases(__file__, "turns"))
+def test_the_turns_of_a_request(asked: Any, read: list[list[str]]) -> None:
     row = {"responses_create_params": {"input": asked}}
-    assert [(turn["role"], turn["text"]) for turn in turns(row)] == read
+    assert [[turn["role"], turn["text"]] for turn in turns(row)] == read
 
 
 def test_no_field_is_lost_costs_and_keys_stand_last_and_logs_are_shown_by_their_end() -> None:

@@ -69,4 +69,3 @@ def make_task(*rows: Row, overrides: Mapping[str, str] | None = None, start: int
     episodes = tuple(make_episode(row, start + at, overrides) for at, row in enumerate(told))
     first = episodes[0].trace
     return TaskTraces("run", first.rollout.task, first.rollout.task_name, episodes, events.gold(first.row))
-

@@ -88,17 +88,12 @@ def test_the_interval_and_the_whole_beside_a_number_are_checked_and_its_reading_
     assert item.text == "Level: easy | Rate: 91.7%"
 
 
-def test_all_queries_of_a_report_are_asked_in_one_process(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_queries_are_asked_in_one_process_and_one_that_ends_it_takes_none_along(desk: Desk, monkeypatch: pytest.MonkeyPatch, processes: None) -> None:
     jobs: list[query_process.Job] = []
     run = query_process.run
     monkeypatch.setattr(query_process, "run", lambda job: jobs.append(job) or run(job))
     desk.check("".join(f"It is {n}<!--blade: count where turns = {n}-->.\n\n" for n in range(30)))
     assert [len(job.queries) for job in jobs] == [30]
-
-
-def test_a_query_that_ends_its_process_does_not_take_the_others_with_it(
-    desk: Desk, processes: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
     slow = "select count(*) from range(100000000000) a, range(1000000) b"
     monkeypatch.setattr(query_process, "SECONDS", 1.5)
     text = f"It is 92<!--blade: count-->, 5<!--blade: {slow}--> and 24<!--blade: tasks-->."

@@ -72,5 +72,3 @@ def test_usage_in_its_shapes(tmp_path: Path, loaded: Load, usage: Any, tokens: l
     rollouts = loaded(make_run(tmp_path, [make_row(0, 0, response=make_response(usage=usage))]))[0].run.rollouts
     told = [rollouts.input_tokens[0], rollouts.output_tokens[0], rollouts.total_tokens[0]]
     assert told == tokens if tokens else [value != value for value in told] == [True] * 3
-
-

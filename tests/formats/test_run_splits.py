@@ -47,7 +47,7 @@ def skilled(task: int, repeat: int, reward: float, skill: str | None, **changed:
 # -- parts ----------------------------------------------------------------------------------------
 
 
-def test_skill_sets_become_runs(parted: Any) -> None:
+def test_skill_sets_become_runs_that_keep_all_their_rows_and_in_each_the_highest_attempt_wins(parted: Any) -> None:
     skills = ["aa", "aa", "bb", "bb"]
     rows = [skilled(task, repeat, float(skill == "bb"), skill) for task in range(3) for repeat, skill in enumerate(skills)]
     parts = parted(rows, "skills_ref.hash")
@@ -55,6 +55,11 @@ def test_skill_sets_become_runs(parted: Any) -> None:
     assert [part.rollouts.reward.tolist() for part in parts] == [[0.0] * 6, [1.0] * 6]
     assert [part.settings["skills_ref.hash"] for part in parts] == ["aa", "bb"]
     assert [part.rollouts.repeat.tolist() for part in parts] == [[0, 1] * 3, [2, 3] * 3]
+    old = [skilled(task, repeat, 0.0, "aa") for task in range(2) for repeat in range(2)]
+    new = [skilled(task, repeat, 1.0, "bb", _ng_attempt_index=1) for task in range(2) for repeat in range(2)]
+    parts = parted([*old, *new, skilled(0, 0, 0.5, "aa", _ng_attempt_index=2)], "skills_ref.hash")
+    assert [part.rollouts.reward.tolist() for part in parts] == [[0.5, 0.0, 0.0, 0.0], [1.0] * 4]
+    assert [(part.coverage.duplicates, part.coverage.superseded) for part in parts] == [(0, 1), (0, 0)]
 
 
 def test_what_is_expected_of_a_part_is_inferred_from_its_rows(parted: Any) -> None:
@@ -70,14 +75,6 @@ def test_what_is_expected_of_a_part_is_inferred_from_its_rows(parted: Any) -> No
     for part in parted(rows, "arm"):
         assert (part.coverage.lost, part.coverage.expected_from) == (0, "inferred: the rows that came")
         assert part.coverage.expected == part.coverage.scored == len(part.rollouts.task)
-
-
-def test_two_evaluations_in_one_file_keep_all_their_rows_and_in_each_the_highest_attempt_wins(parted: Any) -> None:
-    old = [skilled(task, repeat, 0.0, "aa") for task in range(2) for repeat in range(2)]
-    new = [skilled(task, repeat, 1.0, "bb", _ng_attempt_index=1) for task in range(2) for repeat in range(2)]
-    parts = parted([*old, *new, skilled(0, 0, 0.5, "aa", _ng_attempt_index=2)], "skills_ref.hash")
-    assert [part.rollouts.reward.tolist() for part in parts] == [[0.5, 0.0, 0.0, 0.0], [1.0] * 4]
-    assert [(part.coverage.duplicates, part.coverage.superseded) for part in parts] == [(0, 1), (0, 0)]
 
 
 def test_rows_of_other_agents_stay_out(tmp_path: Path, loaded: Load) -> None:

@@ -85,14 +85,7 @@ def test_metrics_of_all_generations(tmp_path: Path, reported: Read, case: str, k
         (tmp_path / f"rollouts_{kind}.json{f'.{how}' if how else ''}").unlink()
 
 
-PROFILES: list[tuple[list[Row], dict[str, float]]] = [
-    ([{"mean/reward": 0.5, "num_rollouts": 2}, {"mean/reward": 1.0, "num_rollouts": 2}], {"num_rollouts": 4.0}),
-    ([{"mean/reward": 0.75, "sample": {}}] * 2, {}),
-    ([{"mean/reward": 0.75, "num_rollouts": [3], "agent_ref": 7}] * 2, {}),
-]
-
-
-@pytest.mark.parametrize(("lines", "counts"), PROFILES)
+@pytest.mark.parametrize(("lines", "counts"), cases(__file__, "reward profiles"))
 @pytest.mark.parametrize("how", [None, "gz", "zst"])
 def test_reward_profiling(tmp_path: Path, reported: Read, lines: list[Row], counts: dict[str, float], how: str | None) -> None:
     put(tmp_path, "rollouts_reward_profiling.jsonl", joined(lines) + b"\n", how)
@@ -178,10 +171,7 @@ def test_settings_that_bear_on_a_score_without_secrets(run: Path, tmp_path: Path
     assert settings_of(run) == (settings, [])
 
 
-@pytest.mark.parametrize(
-    ("datasets", "name"),
-    [([{"name": "sums"}, {"name": "sums"}], "sums"), ([{"name": "a"}, {"name": "b"}], None), ([{}], None), ("sums", None), (None, None)],
-)
+@pytest.mark.parametrize(("datasets", "name"), cases(__file__, "manifests"))
 def test_a_manifest_names_the_benchmark(run: Path, tmp_path: Path, datasets: object, name: str | None) -> None:
     put(tmp_path, f"{run.stem}_manifest.json", json.dumps({"datasets": datasets}).encode())
     assert sidecars.benchmark(artifacts_of(run)).name == name
@@ -261,12 +251,9 @@ def test_bad_facts(run: Path, tmp_path: Path, diagnosed: Blade, text: str, why: 
     assert why in said.error["error"]
 
 
-def test_the_draft_is_accepted(run: Path, tmp_path: Path, blade: Blade) -> None:
+def test_the_draft_is_accepted_and_a_declared_code_names_the_rows_that_have_it(run: Path, tmp_path: Path, blade: Blade) -> None:
     (tmp_path / "blade.toml").write_text(blade("init", run).out)
     assert blade("diagnose", "--json", run).code == 0
-
-
-def test_a_declared_code_names_the_rows_that_have_it(tmp_path: Path, blade: Blade) -> None:
     rows = [make_row(task, 0, float(task % 2), exit_code=137 if task % 6 == 0 else 0) for task in range(60)]
     path = make_run(tmp_path, rows)
     code = '[[codes]]\nfield = "exit_code"\nequals = 137\ncause = "IR"\nmode = "killed for memory"\n'

@@ -93,15 +93,12 @@ def test_no_output_at_all(row: dict[str, Any]) -> None:
 # -- values and quotations ------------------------------------------------------------------------
 
 
-def test_value_at_a_path() -> None:
+def test_values_at_paths_and_quotations_are_exact_also_of_rows_that_the_interpreter_would_not_parse() -> None:
     row = {"a": {"b": {"c": 1}}, "a.b": 2, "x/y": 3, "n": None}
     for path, value in {"a.b.c": 1, "a.b": 2, "x/y": 3, "n": None}.items():
         assert rollout_steps.value_at(row, path) == value
     for path in ("", "a.c", "a.b.c.d", "z", "n.x"):
         assert rollout_steps.value_at(row, path) is rollout_steps.NOTHING
-
-
-def test_quotations_are_exact_also_of_rows_that_the_interpreter_would_not_parse() -> None:
     assert rollout_steps.quotable("as it is\n") == "as it is\n"
     assert rollout_steps.quotable([]) == "[]"
     assert rollout_steps.quotable({"a": [1, "é"]}) == '{"a":[1,"é"]}'

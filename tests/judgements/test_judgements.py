@@ -80,7 +80,7 @@ def attributed(path: Path, task: str) -> Any:
     return next(one for one in report_on(path).attributions if one.task == task)
 
 
-def test_it_overrides_the_proposal_and_says_so(path: Path, blade: Blade) -> None:
+def test_it_overrides_the_proposal_and_says_so_in_a_report_that_is_true(path: Path, blade: Blade) -> None:
     before = attributed(path, "2")
     label(path, "2", "TI")
     after = attributed(path, "2")
@@ -100,22 +100,7 @@ def test_it_overrides_the_proposal_and_says_so(path: Path, blade: Blade) -> None
     wire = json.loads((pages / "report.json").read_text())
     assert [one["judged_by"] for one in wire["attributions"] if one["task"] == "2"] == ["ann"]
     assert [(one["by"], one["cause"]) for one in wire["judgements"]] == [("ann", "TI")]
-
-
-def test_losses_still_add_up_and_move_to_the_cause_whatever_the_order_of_rows(path: Path) -> None:
-    label(path, "2", "TI")
-    report = report_on(path)
-    assert math.fsum(one.lost for one in report.losses) == pytest.approx(1 - (report.runs[0].score or 0), abs=1e-9)
-    of_task = sum(one.lost for one in report.losses if one.cause is Cause.TASK_OR_VERIFIER)
-    assert of_task == pytest.approx(1 / 5, abs=1e-9)
-    make_run(path.parent, rows()[::-1])
-    assert report_on(path).losses == report.losses
-
-
-def test_a_report_with_judgements_is_true(path: Path, blade: Blade) -> None:
-    label(path, "2", "TI")
     label(path, "4", "BI", "bob", mode="false success")
-    pages = path.parent / "report"
     assert blade("diagnose", path, "-o", pages).code == 0
     for name in ("report.md", "report.json"):
         counts = json.loads(blade("check", pages / name, "--run", path, "--json").out)["counts"]
@@ -128,8 +113,14 @@ def test_a_report_with_judgements_is_true(path: Path, blade: Blade) -> None:
     assert told["counts"]["contradicted"] > 0
 
 
-def test_it_survives_a_new_diagnosis_and_falls_with_its_rows(path: Path) -> None:
+def test_losses_still_add_up_and_move_to_the_cause_and_a_judgement_falls_with_its_rows(path: Path) -> None:
     label(path, "2", "TI")
+    report = report_on(path)
+    assert math.fsum(one.lost for one in report.losses) == pytest.approx(1 - (report.runs[0].score or 0), abs=1e-9)
+    of_task = sum(one.lost for one in report.losses if one.cause is Cause.TASK_OR_VERIFIER)
+    assert of_task == pytest.approx(1 / 5, abs=1e-9)
+    make_run(path.parent, rows()[::-1])
+    assert report_on(path).losses == report.losses
     label(path, "4", "BI")
     changed = [row for row in rows() if row["_ng_task_index"] != 2]
     make_run(path.parent, [*changed, *(trajectory(7, at, 0.0) | {"_ng_task_index": 2} for at in range(3))])
@@ -153,7 +144,7 @@ def test_it_does_not_move_to_another_task_or_agent(path: Path, blade: Blade) -> 
     assert blade("label", path, "2/0", "--withdraw", "--by", "ann").code == 0
 
 
-def test_where_authors_differ_the_last_word_stands_and_the_other_is_told(path: Path) -> None:
+def test_where_authors_differ_the_last_word_stands_the_other_is_told_and_agreement_is_counted(path: Path) -> None:
     label(path, "2", "TI", "ann")
     label(path, "2", "BI", "bob")
     found = attributed(path, "2")
@@ -162,15 +153,12 @@ def test_where_authors_differ_the_last_word_stands_and_the_other_is_told(path: P
     assert any(text.startswith("ann says TI") for text in found.against)
     waiting = reviewing.queue(pipeline.session([str(path)])).waiting
     assert next(one.reason for one in waiting if one.task == "2") == "judged, and the judges disagree"
-
-
-def test_agreement_is_counted_with_the_engine_and_between_authors(path: Path) -> None:
     for task, ann, bob in (("2", "TI", "TI"), ("4", "BI", "TI"), ("1", "UK", "UK")):
         label(path, task, ann, "ann")
         label(path, task, bob, "bob")
-    found = {(one.first, one.second): one for one in report_on(path).agreements}
-    assert set(found) == {("engine", "ann"), ("engine", "bob"), ("ann", "bob")}
-    both = found["ann", "bob"]
+    pairs = {(one.first, one.second): one for one in report_on(path).agreements}
+    assert set(pairs) == {("engine", "ann"), ("engine", "bob"), ("ann", "bob")}
+    both = pairs["ann", "bob"]
     assert (both.n, both.agreed) == (3, 2)
     assert both.kappa is not None
     assert math.isclose(both.kappa, 0.5)  # agreed 2/3; by chance 1/3: (2/3 - 1/3) / (1 - 1/3)

@@ -89,14 +89,11 @@ def test_what_is_taken_back_no_longer_counts(path: Path) -> None:
     assert [one.id for one in read(path)[0]] == ["b", "a"]
 
 
-def test_the_last_word_of_each_author_stands_whatever_the_clock_says() -> None:
+def test_the_last_word_of_each_author_stands_whatever_the_clock_says_also_if_it_is_a_former_one(path: Path) -> None:
     early = judgement("x", "ann", "2031-01-05T00:00:00Z")
     late = judgement("x", "ann", "2031-01-03T00:00:00Z", Cause.KNOWLEDGE_GAP)
     other = judgement("x", "bob", "2031-01-02T00:00:00Z")
     assert standing([early, other, late]) == {"task x": (other, late)}
-
-
-def test_a_former_view_that_is_given_again_counts_again(path: Path) -> None:
     first, second = judgement("a"), msgspec.structs.replace(judgement("b"), task="task a")
     for one in (first, second, second, first):
         append(path, [one])

@@ -192,7 +192,7 @@ def test_runs_are_listed_with_rows_and_score_and_the_summary_has_the_first_of_lo
         assert summary[part] == {"n": len(without), "first": without[:8]}
 
 
-def test_the_queue_is_cut_where_it_is_asked_to_be_and_prices_the_dossiers(ask: Asking) -> None:
+def test_the_queue_is_cut_where_it_is_asked_to_be_and_pages_walk_all_tasks_and_steps_once(ask: Asking, report: dict[str, Any]) -> None:
     waiting = ask.pages("blade_queue", "waiting", run="second")
     whole = [task["task"] for task in waiting]
     for limit, offset in ((1, 0), (2, 0), (2, 1), (len(whole), 0), (20, len(whole))):
@@ -204,9 +204,6 @@ def test_the_queue_is_cut_where_it_is_asked_to_be_and_prices_the_dossiers(ask: A
     assert dossier["text"] == ask.text("blade_dossier", run="second", task=whole[0])
     assert dossier["tokens"] == waiting[0]["tokens"] <= dossier["budget"]
     assert ask.json("blade_dossier", run="second", task=whole[0], budget=700)["tokens"] <= 700 < dossier["tokens"]
-
-
-def test_pages_walk_all_tasks_exactly_once_and_all_steps(ask: Asking, report: dict[str, Any]) -> None:
     tasks = [one["task"] for one in report["tasks"]]
     assert [one["task"] for one in ask.pages("blade_tasks", "tasks", **FIRST, limit=3)] == tasks
     text = ask.text("blade_tasks", **FIRST, limit=3, offset=3)

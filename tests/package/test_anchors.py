@@ -84,9 +84,7 @@ def test_facts_are_drafted_from_citations_about_tasks_then_totals_then_contrasts
     assert any("never passes: 8" in anchor.fact for anchor in found)
 
 
-def test_the_command_takes_its_rows_from_the_package_and_keeps_what_was_reviewed(
-    blade: Blade, package: Path, tmp_path: Path
-) -> None:
+def test_the_command_takes_its_rows_from_the_package_or_wording_and_keeps_what_was_reviewed(blade: Blade, package: Path, tmp_path: Path) -> None:
     golden, to = files(package)[0], tmp_path / "facts.json"
     model = ("--model-name", "sim-model-a", "--benchmark", "desk")
     words = ("package", "extract-anchor-facts", "--golden", golden, *model, "--output", to)
@@ -104,12 +102,7 @@ def test_the_command_takes_its_rows_from_the_package_and_keeps_what_was_reviewed
         assert "--force" in kept.err
     assert blade(*words, "--force").code == 0
     assert json.loads(to.read_text()) == drafts
-
-
-def test_without_rollouts_facts_are_drafted_by_wording_and_say_so(
-    blade: Blade, tmp_path: Path, package: Path
-) -> None:
-    alone, to = tmp_path / "alone.md", tmp_path / "facts.json"
+    alone, to = tmp_path / "alone.md", tmp_path / "wording.json"
     alone.write_text(files(package)[0].read_text())
     words = ("--golden", alone, "--benchmark", "desk", "--model-name", "m", "--output", to)
     result = blade("package", "extract-anchor-facts", *words)

@@ -78,5 +78,3 @@ def write_runs(folder: Path) -> list[Path]:
         profiled(done.places.materialized, done.places.rollouts).write()
         found.append(done.places.rollouts)
     return found
-
-

@@ -164,7 +164,7 @@ def test_nothing_is_written_where_one_of_several_copies_must_stay(install: Insta
     assert not (here / ".agents").exists()
 
 
-def test_a_record_does_not_give_away_what_it_does_not_know(install: Install, folder: Path) -> None:
+def test_a_record_does_not_give_away_what_it_does_not_know_nor_what_lies_elsewhere(install: Install, folder: Path, victim: Path) -> None:
     folder.mkdir(parents=True)
     for name, text in {"SKILL.md": "by hand", "other.md": "x"}.items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -173,6 +173,12 @@ def test_a_record_does_not_give_away_what_it_does_not_know(install: Install, fol
     assert (folder / "SKILL.md").read_text(encoding="utf-8") == "by hand"
     forged(folder, "other.md", "SKILL.md")
     assert "updated" in install()
+    aged(folder)
+    record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    record["files"][os.path.relpath(victim, folder)] = digest(victim)
+    (folder / RECORD).write_text(json.dumps(record), encoding="utf-8")
+    install("--force")
+    assert victim.exists()
 
 
 # -- links ------------------------------------------------------------------------------------------
@@ -185,16 +191,6 @@ def victim(here: Path) -> Path:
     path.parent.mkdir()
     path.write_text("precious", encoding="utf-8")
     return path
-
-
-def test_a_record_cannot_have_files_elsewhere_removed(install: Install, folder: Path, victim: Path) -> None:
-    install()
-    aged(folder)
-    record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    record["files"][os.path.relpath(victim, folder)] = digest(victim)
-    (folder / RECORD).write_text(json.dumps(record), encoding="utf-8")
-    install("--force")
-    assert victim.exists()
 
 
 @pytest.mark.parametrize("options", [(), ("--force",)], ids=["plain", "forced"])
@@ -487,7 +483,7 @@ def test_the_validator_sees_a_broken_rule(old: str, new: str, tmp_path: Path) ->
     assert list(skills_ref.validate(folder)) != []
 
 
-def test_the_skill_is_cheap_to_load_and_its_references_name_every_cause_and_section() -> None:
+def test_the_skill_is_cheap_to_load_names_every_cause_and_section_and_holds_evals_and_metadata() -> None:
     text = (OURS / "SKILL.md").read_text(encoding="utf-8")
     references = {path.name: path.read_text(encoding="utf-8") for path in (OURS / "references").iterdir()}
     assert len(text.splitlines()) < 500
@@ -502,9 +498,6 @@ def test_the_skill_is_cheap_to_load_and_its_references_name_every_cause_and_sect
     assert {cause.value for cause in Cause} == set(rows("labels.md", r"^\| (\w+)")) - {"Cause"}
     sections = rows("report_template.md", r"^\| ([A-Z][\w -]+?) \|")
     assert sections[1 : len(SECTIONS) + 1] == list(SECTIONS)
-
-
-def test_evals_hold_trigger_and_task_tests_and_codex_finds_its_metadata() -> None:
     held = json.loads((OURS / "evals" / "evals.json").read_text(encoding="utf-8"))
     triggers = {one["query"]: one["should_trigger"] for one in held["triggers"]}
     assert (held["skill_name"], len(triggers)) == (OURS.name, len(held["triggers"]))

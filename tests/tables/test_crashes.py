@@ -192,7 +192,7 @@ def test_every_piece_comes_once_with_its_result_and_in_order(n_workers: int) -> 
     assert no_process_is_left()
 
 
-def test_results_may_be_empty_or_larger_than_a_pipe_and_ended_processes_forgotten() -> None:
+def test_results_of_any_size_are_there_before_the_next_piece_is_begun_where_ended_processes_are_forgotten(tmp_path: Path) -> None:
     sizes = [0, 1, 7, 8, 9, 5_000_000]
     found = dict(workers.streamed(lambda size: b"\x00" * size, sizes, 2))
     assert {size: result and len(result) for size, result in found.items()} == {size: size or b"" for size in sizes}
@@ -201,9 +201,6 @@ def test_results_may_be_empty_or_larger_than_a_pipe_and_ended_processes_forgotte
         assert dict(workers.streamed(length_of, ["a", "bb"], 2)) == {"a": b"1", "bb": b"2"}
     finally:
         signal.signal(signal.SIGCHLD, usual)
-
-
-def test_a_result_is_there_before_the_next_piece_is_begun(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
 
     def work(piece: int) -> bytes:

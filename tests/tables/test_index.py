@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from blade.errors import Unreadable
 from blade.tables import cache, index, task_rows
 from tests.builders import encode, joined, make_call, make_message, make_response, make_row, make_run, packed
+from tests.case_tables import cases
 from tests.conftest import Blade, Listener
 from tests.tables.watching import Spy, in_pieces, opened, strays, told, told_anew
 from tools.planted import write_run
@@ -264,7 +265,7 @@ def test_a_compressed_file_tells_what_the_plain_one_does(tmp_path: Path, compres
     assert not strays(path)
 
 
-def test_a_file_that_was_compressed_in_place(tmp_path: Path) -> None:
+def test_a_file_compressed_in_place_standard_input_and_a_pipe_tell_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = make_run(tmp_path, ROWS)
     first = told(opened(path))
     path.write_bytes(packed(path.read_bytes(), "gz"))
@@ -272,11 +273,6 @@ def test_a_file_that_was_compressed_in_place(tmp_path: Path) -> None:
     path.write_bytes(joined(ROWS))
     assert told(opened(path)) == first
     assert not strays(path)
-
-
-def test_standard_input_and_a_pipe_are_read_once_and_leave_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = make_run(tmp_path, ROWS)
-    expected = told(opened(path))
     cache.clean()
 
     class Input:
@@ -284,7 +280,7 @@ def test_standard_input_and_a_pipe_are_read_once_and_leave_nothing(tmp_path: Pat
 
     monkeypatch.setattr(sys, "stdin", Input())
     found = opened(Path("-"))
-    assert told(found) == expected
+    assert told(found) == first
     assert cache.size() == (0, 0)
     assert (found.path, found.manifest.size) == (Path("-"), 0)
     pipe = tmp_path / "pipe"
@@ -318,16 +314,8 @@ def both_ways(blade: Blade, monkeypatch: pytest.MonkeyPatch, path: Path, task: s
     assert quickly == thoroughly
 
 
-@pytest.mark.parametrize(
-    "faults",
-    [
-        (), ("retried_attempt",), ("duplicate_identical",), ("duplicate_differing",), ("two_agents",), ("torn_tail",),
-        ("missing_repeat_index",), ("sparse_indices",), ("masked_rows", "null_rewards", "lost_rows"),
-        ("retried_attempt", "duplicate_differing"),
-    ],
-    ids="+".join,
-)  # fmt: skip
-def test_both_ways_show_the_same(faults: tuple[str, ...], tmp_path: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("faults", cases(__file__, "faults that both ways show"), ids="+".join)
+def test_both_ways_show_the_same(faults: list[str], tmp_path: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch) -> None:
     planted = write_run(tmp_path, n_tasks=4, repeats=3, faults=faults)
     opened(planted.path)
     for task in sorted(planted.rows)[:2]:

@@ -42,7 +42,7 @@ def row_of(task: int, repeat: int, reward: float, fields: dict[str, Any]) -> Row
     return row
 
 
-def test_long_texts_are_cut_with_a_mark_and_stay_two_values_if_they_begin_alike(tmp_path: Path) -> None:
+def test_long_texts_are_cut_with_a_mark_but_stay_two_values_and_whole_numbers_keep_all_digits(tmp_path: Path) -> None:
     told = ground(tmp_path, [make_row(0, 0, 1.0, log="x" * 5000, full="y" * 200, level="hard")])
     assert one(told, "select log from rollouts") == "x" * 199 + "…"
     assert rows_of(told, "select path from fields where is_cut") == [("log",)]
@@ -50,6 +50,12 @@ def test_long_texts_are_cut_with_a_mark_and_stay_two_values_if_they_begin_alike(
     told = ground(tmp_path / "alike", [make_row(task, 0, 1.0, log=text) for task, text in enumerate(texts)])
     assert one(told, "select count(distinct log) from rollouts") == 3
     assert one(told, "select \"distinct\" from fields where path = 'log'") == 3
+    seeds = [1234567890123456780 + n for n in range(9)]
+    told = ground(tmp_path / "seeds", [make_row(n, 0, 1.0, seed=seed) for n, seed in enumerate(seeds)])
+    assert one(told, "select count(distinct seed) from rollouts") == 9
+    assert one(told, f"select count(*) from rollouts where seed = {seeds[3]}") == 1
+    near = ground(tmp_path / "near", [make_row(n, 0, 1.0, seed=(1 << 53) - 1 - n) for n in range(3)])
+    assert rows_of(near, "select sum(seed) from rollouts") == [(3 * (1 << 53) - 6,)]
 
 
 def test_keys_that_few_rows_have_or_come_late_and_objects_of_very_many_keys(tmp_path: Path) -> None:
@@ -68,15 +74,6 @@ def test_keys_that_few_rows_have_or_come_late_and_objects_of_very_many_keys(tmp_
     told = ground(tmp_path / "late", rows)
     assert one(told, 'select count("info.a") from rollouts') == 301
     assert rows_of(told, 'select task, "info.late.b" from rollouts where "info.late.b" is not null') == [("300", "x")]
-
-
-def test_whole_numbers_keep_all_their_digits(tmp_path: Path) -> None:
-    seeds = [1234567890123456780 + n for n in range(9)]
-    told = ground(tmp_path, [make_row(n, 0, 1.0, seed=seed) for n, seed in enumerate(seeds)])
-    assert one(told, "select count(distinct seed) from rollouts") == 9
-    assert one(told, f"select count(*) from rollouts where seed = {seeds[3]}") == 1
-    near = ground(tmp_path / "near", [make_row(n, 0, 1.0, seed=(1 << 53) - 1 - n) for n in range(3)])
-    assert rows_of(near, "select sum(seed) from rollouts") == [(3 * (1 << 53) - 6,)]
 
 
 @pytest.mark.parametrize(("text", "answer", "source"), cases(__file__, "answers"))
