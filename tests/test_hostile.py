@@ -15,6 +15,7 @@ import pytest
 import zstandard
 
 from tests.builders import DROP, Line, Row, encode, joined, make_message, make_response, make_row, make_run
+from tests.case_tables import cases
 from tests.conftest import ROOT, Blade, Said, environment
 
 ODD = ROOT / "tests" / "odd_rows.jsonl"  # what differs in a row of each kind
@@ -427,24 +428,10 @@ def test_odd_task_index_is_a_key_all_the_same_or_the_content_is(tmp_path: Path, 
 # -- shapes ---------------------------------------------------------------------------------------
 
 
-ITEM = make_message("hi")
-OUTPUTS: dict[str, tuple[Any, int]] = {
-    "text": ("the answer", 1),
-    "object": ({"type": "message"}, 0),
-    "null": (None, 0),
-    "number": (7, 0),
-    "list of lists": ([[ITEM, ITEM], [ITEM]], 3),
-    "lists and items": ([[ITEM], ITEM, []], 2),
-    "lists of lists of lists": ([[[ITEM], ITEM]], 2),
-    "nulls and texts": ([None, "text", 5, ITEM, {"type": 7}, {"role": ["x"]}], 6),
-    "empty objects": ([{}, {}], 2),
-}
-
-
-@pytest.mark.parametrize("case", OUTPUTS)
-def test_odd_output(tmp_path: Path, blade: Blade, loaded: Callable[..., Any], case: str) -> None:
+@pytest.mark.parametrize("case", cases(__file__, "odd_outputs"))
+def test_odd_output(tmp_path: Path, blade: Blade, loaded: Callable[..., Any], case: Any) -> None:
     """What the columns count is what `show` shows."""
-    output, n_items = OUTPUTS[case]
+    output, n_items = cases(__file__, "odd_outputs")[case]
     response = make_response()
     response["output"] = output
     path = make_run(tmp_path, [*GOOD, make_row(2, 0, response=response)])

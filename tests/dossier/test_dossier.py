@@ -218,16 +218,9 @@ def test_the_rollout_in_focus_is_the_blamed_one_or_the_one_asked_for(tell: Tell,
     assert [focus(tell(repeat=repeat)) for repeat in range(4)] == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize(
-    ("place", "says"),
-    [
-        (("1", 3, 3, None, "red lamp"), "group example | 1/3, step 3: red lamp"),
-        (("1", 3, None, "verifier_message", "not green"), "group example | 1/3, verifier_message: not green"),
-        (("0", 1, 3, None, "red"), ""),  # it is read below
-    ],
-)
-def test_a_group_is_quoted_from_its_example_unless_that_is_read_below(tell: Tell, of: Facts, place: tuple[Any, ...], says: str) -> None:
-    quote = Evidence("rollouts", place[0], place[1], step=place[2], field=place[3], quote=place[4])
+@pytest.mark.parametrize(("place", "says"), cases(__file__, "group examples"))
+def test_a_group_is_quoted_from_its_example_unless_that_is_read_below(tell: Tell, of: Facts, place: dict[str, Any], says: str) -> None:
+    quote = Evidence("rollouts", **place)
     text = tell(report={"groups": (replace(of.groups[0], quote=quote, consequences=("a wrong lamp",)),)})
     assert says in text
     assert ("group example" in text) == bool(says)

@@ -359,19 +359,6 @@ def test_a_condition_holds_for_the_rollout_it_was_given_for(blade: Blade, run: P
 WITHOUT = {"quote": None, "step": None}  # what a judgement by condition lacks
 
 
-@pytest.mark.parametrize(
-    ("condition", "why"),
-    [
-        ("calls('refund') > 0", "no failing row of 2/1 meets the condition"),
-        ("nosuch = 1", "the condition cannot be asked"),
-        ("turns > 1\x07", "condition holds control or invisible characters"),
-        (None, "quote is missing"),  # neither a place nor a condition
-    ],
-)
-def test_a_condition_that_does_not_hold_is_refused(path: Path, condition: str | None, why: str) -> None:
-    assert why in judged(path, **WITHOUT, condition=condition)
-
-
 def test_a_condition_that_holds_is_kept_without_a_quotation_and_with_the_hash_of_its_rollout(path: Path) -> None:
     kept = judged(path, **WITHOUT, condition="calls('refund') = 0")
     assert (kept.quote, kept.condition, kept.shown("run")) == ("", "calls('refund') = 0", ())
