@@ -85,7 +85,7 @@ def test_the_list_of_stages_is_the_whole_flow_and_of_one_run_nothing_that_compar
     assert markdown_text(work.report) == markdown_text(report_on(run))
     assert [stage.__name__ for stage in stages.STAGES] == [
         "find_files", "read_rows_into_an_index", "lay_out_tables", "measure", "read_traces", "diagnose_failures", "trust",
-        "conclude", "report", "compare",
+        "conclude", "refuse_changed_files", "report", "compare",
     ]  # fmt: skip
     program = f"import sys; from blade.cli.main import main; sys.argv[0] = 'blade'\ntry: main(['diagnose', {run!r}])\nexcept SystemExit: pass\n"
     program += "print([name for name in sys.modules if name.startswith(('blade.sanitize', 'blade_eval', 'blade.check', 'blade.compare'))])"
