@@ -129,6 +129,15 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     return folder
 
 
+@pytest.fixture(scope="module")
+def module_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A cache folder that lasts as long as a module, and what its tests keep."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("cache")
+        patch.setenv("BLADE_CACHE_DIR", str(folder))
+        yield folder
+
+
 @pytest.fixture
 def blade(cache: Path, capfd: pytest.CaptureFixture[str]) -> Blade:
     """Run `blade ARGUMENTS` in this process."""

@@ -91,15 +91,11 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def written_key(data: Path, accept: list[str]) -> None:
+@pytest.mark.parametrize(("accept", "is_right"), [(["IR"], True), (["BI", "KG"], False)])
+def test_a_group_is_right_where_the_key_accepts_its_label(data: Path, accept: list[str], is_right: bool) -> None:
     groups = [{"accept": accept, "python": "lambda row: row['response']['error'] is not None"}]
     entry = {"file": "run.jsonl.gz", "failed_rule": "failed", "groups": groups}
     (data / "answers_build.json").write_text(json.dumps([entry]))
-
-
-@pytest.mark.parametrize(("accept", "is_right"), [(["IR"], True), (["BI", "KG"], False)])
-def test_a_group_is_right_where_the_key_accepts_its_label(data: Path, accept: list[str], is_right: bool) -> None:
-    written_key(data, accept)
     found = answer_keys.judged(data)
     assert [(file, group.rows, right) for file, group, right in found] == [("run.jsonl.gz", 6, is_right)]
     del sys.modules["keylib"]
@@ -143,9 +139,6 @@ def test_a_card_holds_what_its_readers_need_and_reads_as_text(
     assert "faults of a whole run: 2 of 2 named (none missed); twins with an alarm: none" in said
     for name, counts in {**card["confidence"], **card["rungs"]}.items():
         assert f"  {name:<12} {counts['right']} of {counts['n']}" in said
-
-
-def test_groups_without_a_label_are_neither_right_nor_wrong(few: answer_keys.Told) -> None:
     fault, group, _ = few.groups[0]
     silent = replace(group, label=Cause.UNDETERMINED)
     told = [(fault, group, True), (fault, group, False), (fault, silent, False)]

@@ -26,8 +26,6 @@ RULES = {room: set().union(*(GROUPS.get(word, {word}) for word in words.split())
 # Families: every module of the folder is a member, and the literal table of this name lists it.
 TABLES = {"measure": "MEASURES", "blade_eval/verifiers": "ENVIRONMENTS", "blade_eval/models": "MODELS"}
 
-MOST_REPEATED = 15  # file names that stand in several rooms, the same kind of thing in each
-
 MODULES = sorted([*SRC.rglob("*.py"), *WING.rglob("*.py")])
 OURS = [*MODULES, *sorted((ROOT / "scripts").rglob("*.py")), *sorted((ROOT / "tools").rglob("*.py"))]
 
@@ -117,11 +115,8 @@ def table_members(tree: ast.Module, table: str) -> set[str] | None:
     return None
 
 
-def test_every_room_has_a_rule_and_every_rule_a_room() -> None:
+def test_every_room_has_a_rule_and_imports_only_what_it_allows() -> None:
     assert rooms() == set(RULES)
-
-
-def test_a_room_imports_only_what_its_rule_allows() -> None:
     forbidden = {}
     for path in MODULES:
         forbidden[name_of(path)] = reached(path) - RULES.get(room_of(path), set()) - {room_of(path), "__init__"}
@@ -144,21 +139,15 @@ def test_every_family_member_stands_in_its_literal_table(family: str) -> None:
     assert modules == named & modules, f"members of {family} and its {TABLES[family]} differ"
 
 
-def test_every_module_says_what_it_is() -> None:
+def test_every_module_says_what_it_is_and_is_named_by_a_noun_and_is_no_junk_drawer() -> None:
     first = {name_of(path): (ast.get_docstring(tree_of(path)) or "").partition("\n")[0] for path in MODULES}
     assert not {name: line for name, line in first.items() if not line.endswith(".")}  # a sentence, on one line
-
-
-def test_no_junk_drawers() -> None:
     files = [*OURS, *sorted((ROOT / "tests").rglob("*.py"))]
     drawers = [name_of(path) for path in files if words("banned_names") & {path.stem, path.parent.name}]
     assert not drawers
-
-
-def test_files_are_named_by_nouns_and_few_names_repeat() -> None:
     names = [path.stem for path in OURS if not path.stem.startswith("__")]
     assert not words("participles") & set(names)
-    assert len({name for name in names if names.count(name) > 1}) <= MOST_REPEATED
+    assert len({name for name in names if names.count(name) > 1}) <= 15  # the same kind of thing in several rooms
 
 
 def empty_locals(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
@@ -175,12 +164,9 @@ def empty_locals(nodes: list[ast.AST]) -> Iterator[tuple[int, str]]:
             yield line, name
 
 
-def test_locals_are_nouns() -> None:
+def test_locals_are_nouns_and_functions_are_short() -> None:
     empty = [f"{name_of(path)}:{line} {name}" for path in OURS for line, name in empty_locals(nodes_of(path))]
     assert not empty
-
-
-def test_functions_are_short() -> None:
     functions = [node for path in MODULES for node in nodes_of(path) if isinstance(node, ast.FunctionDef)]
     lengths = sorted((node.end_lineno or 0) - node.lineno + 1 for node in functions)
     assert lengths[int(0.95 * len(lengths))] <= 40

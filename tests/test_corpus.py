@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ WIKI = DATA / "vf_wiki_search"
 HELD_OUT = "tau2_sft_telecom/ft-gpt-4.1.jsonl.gz"
 pytestmark = [
     pytest.mark.corpus,
+    pytest.mark.usefixtures("module_cache"),
     pytest.mark.skipif(not DATA.is_dir(), reason="no corpus beside the project"),
 ]
 
@@ -64,14 +65,6 @@ def labelled(path: Path, cause: Cause) -> list[Group]:
 
 
 loaded_of, report_of = cache(read), cache(report_on)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Files are indexed once, in a folder of the module's own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("BLADE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 @pytest.mark.parametrize("row", table(), ids=lambda row: row[0])

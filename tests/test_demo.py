@@ -47,8 +47,8 @@ def planted_block(said: str) -> list[str]:
     return lines[start + 2 : end - 1]
 
 
-def test_everything_is_there(made: Made) -> None:
-    folder, _ = made
+def test_everything_is_there_scores_and_verdict_are_printed_and_the_planted_block_adds_up(made: Made) -> None:
+    folder, said = made
     for script in ("careful", "hasty"):
         for ending in (
             ".jsonl", "_materialized_inputs.jsonl", "_failures.jsonl", "_aggregate_metrics.json", "_manifest.json",
@@ -59,19 +59,11 @@ def test_everything_is_there(made: Made) -> None:
         assert len(rows_of(folder, script)) == ROLLOUTS
         assert (folder / "runs" / f"{script}_rollouts_failures.jsonl").read_text() == ""
     assert (folder / "compare" / "compare.html").exists()
-
-
-def test_it_prints_both_scores_the_verdict_and_what_to_open(made: Made) -> None:
-    _, said = made
     assert "pass@1 81.8%" in said
     assert "pass@1 54.7%" in said
     assert "REGRESSED" in said
     assert "report.html" in said.splitlines()[-2]
-
-
-def test_the_planted_block_adds_up_to_the_failures(made: Made) -> None:
-    """Each fault with its rollouts, and under it the groups that hold exactly these rollouts."""
-    folder, said = made
+    # Each fault with its rollouts, and under it the groups that hold exactly these rollouts.
     faults: dict[str, int] = {}
     held: dict[str, int] = {}
     for line in planted_block(said):

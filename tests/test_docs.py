@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 import pytest
 
+from blade import errors
 from blade.errors import NothingToRead
 from tests.case_tables import tables
 from tests.conftest import ROOT
@@ -136,30 +137,24 @@ def test_every_command_in_the_docs_parses(page: str, arguments: list[str]) -> No
     parse(arguments)
 
 
-def test_the_readme_shows_commands_that_exist() -> None:
+def test_the_readme_shows_commands_that_exist_and_what_the_accuracy_card_says() -> None:
     from blade.cli.main import cli
 
-    listed = re.findall(r"^\| `blade ([a-z-]+)", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| `blade ([a-z-]+)", text, re.MULTILINE)
     assert set(listed) == set(cli.list_commands(click.Context(cli)))
+    # Of each confidence how many labels were right, as in `proved: 38 of 40` or a row of a table.
+    card = json.loads((SRC / "accuracy.json").read_text(encoding="utf-8"))
+    for word, counts in card["confidence"].items():
+        assert re.search(rf"\b{word}\W+{counts['right']:,} of {counts['n']:,}\b", text), word
+    assert "@@" not in text
 
 
-def test_a_wrong_command_does_not_parse() -> None:
-    with pytest.raises(click.UsageError):
-        parse(["no-such-command"])
-    with pytest.raises(click.UsageError):
-        parse(["diagnose", "results/", "--no-such-option"])
-
-
-def test_every_slug_has_its_heading_and_every_heading_its_slug() -> None:
-    headings = re.findall(r"^## (.+)$", (DOCS / "errors.md").read_text(encoding="utf-8"), re.MULTILINE)
+def test_every_slug_has_its_heading_and_the_exit_codes_of_the_code() -> None:
+    text = (DOCS / "errors.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
     assert len(headings) == len(set(headings))
     assert {slug for _, slug in used_slugs()} == set(headings)
-
-
-def test_the_exit_codes_of_the_docs_are_those_of_the_code() -> None:
-    from blade import errors
-
-    text = (DOCS / "errors.md").read_text(encoding="utf-8")
     table = {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)}
     assert table == {value for name, value in vars(errors).items() if name.startswith("EXIT_")}
     told = {(slug, int(code)) for slug, code in re.findall(r"^## (.+)\n\nExit (\d+)\.", text, re.MULTILINE)}
@@ -178,11 +173,14 @@ def test_paths_in_the_recipes_exist(page: str) -> None:
     assert not gone
 
 
-def test_recipes_have_six_steps() -> None:
+def test_recipes_have_six_steps_and_the_agents_page_is_short_and_has_its_second_name() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     for recipe in ("Add a format", "Add a question", "Add a renderer"):
         section = text.partition(f"## {recipe}\n")[2].partition("\n## ")[0]
         assert re.findall(r"^(\d)\. ", section, re.MULTILINE) == list("123456"), recipe
+    page = ROOT / "AGENTS.md"
+    assert len(page.read_text(encoding="utf-8").splitlines()) < 60
+    assert (ROOT / "CLAUDE.md").resolve() == page.resolve()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -202,12 +200,6 @@ def test_links_between_pages_lead_somewhere_and_make_targets_exist(page: Path) -
             assert anchor in anchors(file), target
 
 
-def test_agents_page_is_short_and_has_its_second_name() -> None:
-    page = ROOT / "AGENTS.md"
-    assert len(page.read_text(encoding="utf-8").splitlines()) < 60
-    assert (ROOT / "CLAUDE.md").resolve() == page.resolve()
-
-
 @pytest.mark.parametrize("name", METHODS)
 def test_every_measure_is_explained(name: str) -> None:
     assert f"`{name}`" in (DOCS / "methods.md").read_text(encoding="utf-8")
@@ -223,31 +215,20 @@ def test_a_planted_report_holds_no_other_measure() -> None:
 # ---- The readers themselves, against planted text ------------------------------------------------
 
 
-def test_planted_command_lines_are_seen() -> None:
+def test_planted_commands_slugs_and_paths_are_seen() -> None:
     text = "blade outside\n```bash\n$ blade init 'a b' > x.toml  # note\nblade show r \\\n  17 | less\nmake demo\n```\n"
     assert list(blade_arguments(text)) == [["init", "a b"], ["show", "r", "17"]]
-
-
-def test_planted_slugs_are_seen() -> None:
     source = (
         "class Odd(UsageError): pass\n"
         "raise Odd('m', 'h', 'one')\n"
         "raise errors.BladeError('m', hint='h', slug='two' if x else 'three')\n"
         "print('m', 'h', 'four')\n"
     )
-    errors = error_classes(f"{source}class UsageError(BladeError): pass\n")
-    assert set(slugs(ast.parse(source), errors)) == {("Odd", "one"), ("BladeError", "two"), ("BladeError", "three")}
-
-
-def test_planted_paths_are_seen() -> None:
+    known = error_classes(f"{source}class UsageError(BladeError): pass\n")
+    assert set(slugs(ast.parse(source), known)) == {("Odd", "one"), ("BladeError", "two"), ("BladeError", "three")}
     text = "1. Read `src/a.py`, run `make map`.\n2. Creates `src/new.py`: text.\n3. Fill `src/<name>.py`; see `docs/b.md`."
     assert list(named_paths(text)) == ["src/a.py", "docs/b.md"]
-
-
-def test_the_readme_tells_what_the_accuracy_card_says() -> None:
-    """Of each confidence how many labels were right, as in `proved: 38 of 40` or a row of a table."""
-    card = json.loads((SRC / "accuracy.json").read_text(encoding="utf-8"))
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    for word, counts in card["confidence"].items():
-        assert re.search(rf"\b{word}\W+{counts['right']:,} of {counts['n']:,}\b", text), word
-    assert "@@" not in text
+    with pytest.raises(click.UsageError):
+        parse(["no-such-command"])
+    with pytest.raises(click.UsageError):
+        parse(["diagnose", "results/", "--no-such-option"])

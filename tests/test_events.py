@@ -32,10 +32,12 @@ def test_what_a_tool_does(does: str) -> None:
     assert {events.what_it_does("bash", {"command": command}, None, {}) for command in CASES["commands"][does]} == {does}
 
 
-def test_a_person_and_then_the_schema_know_better_than_the_name() -> None:
+def test_a_person_and_then_the_schema_know_better_than_the_name_in_both_spellings() -> None:
     declared = {"name": "update_view", "annotations": {"readOnlyHint": True}}
     assert events.what_it_does("update_view", {}, declared, {}) == "read"
     assert events.what_it_does("update_view", {}, declared, {"update_view": "check"}) == "check"
+    row = rollout([], tools=[make_tool("a", "x", x="string"), {"type": "function", "function": {"name": "b"}}])
+    assert set(events.declared_tools(row)) == {"a", "b"}
 
 
 def test_equal_actions_have_equal_keys() -> None:
@@ -70,7 +72,7 @@ def test_masking_takes_what_is_volatile_and_leaves_the_words() -> None:
     assert events.masked("plain words stay") == "plain words stay"
 
 
-def test_a_list_of_calls_of_declared_tools_is_what_is_expected_whatever_it_is_called() -> None:
+def test_a_list_of_calls_of_declared_tools_is_what_is_expected_of_the_model_whatever_it_is_called() -> None:
     bare = {"name": "close", "arguments": '{"id": 2}'}
     tools = {"responses_create_params": {"tools": [{"type": "function", "name": "close"}]}}
     for entries in ([bare], [{"type": "function", "function": bare}]):
@@ -83,9 +85,6 @@ def test_a_list_of_calls_of_declared_tools_is_what_is_expected_whatever_it_is_ca
         assert not events.gold({"ground_truth": other, **tools}).actions
     both = events.gold({"ground_truth": [bare], "expected_actions": [{"name": "open", "kwargs": {}}], **tools})
     assert both.actions_field == "expected_actions"
-
-
-def test_expected_actions_of_the_user_are_not_the_models() -> None:
     actions = [
         {"name": "toggle", "arguments": {}, "requestor": "user"},
         {"name": "refund", "arguments": {"id": 1}, "requestor": "assistant"},
@@ -94,11 +93,6 @@ def test_expected_actions_of_the_user_are_not_the_models() -> None:
     gold = events.gold({"expected_actions": actions, "expected_answer": " 42 "})
     assert gold.actions == (("refund", {"id": 1}), ("close", {"id": 2}))
     assert (gold.answer, gold.answer_field, gold.actions_field) == ("42", "expected_answer", "expected_actions")
-
-
-def test_declared_tools_in_both_spellings() -> None:
-    row = rollout([], tools=[make_tool("a", "x", x="string"), {"type": "function", "function": {"name": "b"}}])
-    assert set(events.declared_tools(row)) == {"a", "b"}
 
 
 def test_quotations_are_exact_substrings() -> None:
@@ -121,31 +115,14 @@ def test_any_passage_is_a_substring_and_any_masked_text_one_line(text: str, at: 
 
 # -- answers ---------------------------------------------------------------------------------------
 
-def test_answers_are_equal_once_decoration_is_gone() -> None:
+def test_the_answer_a_text_gives_and_its_equals_once_decoration_is_gone() -> None:
     equal = [("$4.00", "4"), ("1,000", "1000"), ("**Paris**.", "paris"), ("The Hague", "hague"), ("12 cm", "12"), ("\\text{B}", "b")]
     assert [pair for pair in equal if normalised(pair[0]) != normalised(pair[1])] == []
     assert [pair for pair in [("4.5", "45"), ("Paris", "London"), ("3 or 4", "3")] if normalised(pair[0]) == normalised(pair[1])] == []
-
-
-def test_the_answer_a_text_gives() -> None:
     assert answer_in(r"so \boxed{\frac{1}{2}} it is, no: \boxed{3}") == "3"
     assert boxed(r"\boxed{\frac{1}{2}}") == r"\frac{1}{2}"
     assert boxed(r"\boxed{open") is None
     texts = ["After thought, the answer is: 42", "short", "long " * 40, "  "]
     assert list(map(answer_in, texts)) == ["42", "short", None, None]
-
-
-EVELYN = ["Evelyn has the greatest speed", "evelyn has the greatest speed."]
-OTHERS = [  # more of the name, another person, a name that stands elsewhere and may be only mentioned
-    "Evelyn or one of the others", "Evelyn is not the fastest here", "Evelyn has it, Briana comes next", "Evelyns are the fastest of all",
-    "Briana shows Evelyn the way",
-]  # fmt: skip
-
-
-def test_sentence_that_begins_with_a_name_gives_it() -> None:
-    assert [text for text in EVELYN if not is_same(text, r"\text{Evelyn}")] == []
-    assert is_same(r"\text{New York} is the busiest of them", "New York")
-    assert [text for text in OTHERS if is_same(text, "Evelyn")] == []
-    odd = [("New York City", "New York"), ("New York City Hall", "New York"), ("125 is the greatest of these", "125"),
-           ("A25 is the right one here", "A25"), ("No one is faster here", "No")]  # fmt: skip
-    assert [pair for pair in odd if is_same(*pair)] == []
+    assert [pair for pair in CASES["same_answers"] if not is_same(*pair)] == []
+    assert [pair for pair in CASES["other_answers"] if is_same(*pair)] == []

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
+from blade import pipeline
 from blade.diagnose import rungs
 from blade.diagnose.ladder import RULES
 from blade.formats import single_rows
 from blade.model import Cause
 from blade.pipeline import report_pages
+from blade.pipeline.stages import Clock
 from blade.tables.index import Silent
 from tests.builders import Row, make_input, make_message, make_response, make_row, make_rows, make_run
 from tests.conftest import Blade
@@ -28,17 +30,11 @@ CODES = {cause.value for cause in Cause}
 # -- the rule book --------------------------------------------------------------------------------
 
 
-def test_every_rung_of_the_ladder_is_in_the_rule_book() -> None:
+def test_every_rung_of_the_ladder_is_in_the_rule_book_in_the_order_of_asking(cache: Path, tmp_path: Path) -> None:
     modules = {module.name for module in pkgutil.iter_modules(rungs.__path__)}
     # three questions have no module of their own: one is asked by `ran`, one of several runs together, one of the owner
     assert set(NAMES) == modules | {"recorded", "gold", "declared"}
     assert len(NAMES) == len(set(NAMES))
-
-
-def test_questions_stand_in_the_order_in_which_they_are_asked(cache: Path, tmp_path: Path) -> None:
-    from blade import pipeline
-    from blade.pipeline.stages import Clock
-
     clock = Clock()
     path = make_run(tmp_path, make_rows({task: [1.0, 0.0] for task in range(8)}))  # nothing is explained before the last
     pipeline.diagnose(pipeline.load([str(path)], Silent()), "", clock=clock)
@@ -72,16 +68,13 @@ def test_one_question_by_name(blade: Blade, rule: Any) -> None:
     assert set(re.findall(r"\b[A-Z]{2}\b", rule.label)) <= CODES
 
 
-def test_accuracy_is_printed_where_the_card_has_it(blade: Blade, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_accuracy_is_printed_where_the_card_has_it_and_unknown_names_are_refused(blade: Blade, monkeypatch: pytest.MonkeyPatch) -> None:
     measured = {"cut": {"n": 16, "right": 14}}
     monkeypatch.setattr(report_pages, "card", lambda: {"rungs": measured})
     assert "Accuracy    14 of 16 labels right (88%), on runs with a known answer" in blade("detectors", "cut").out
     assert json.loads(blade("detectors", "cut", "--json").out)["accuracy"] == measured["cut"]
     assert "Accuracy    not measured" in blade("detectors", "verifier").out
     assert json.loads(blade("detectors", "verifier", "--json").out)["accuracy"] is None
-
-
-def test_an_unknown_name_is_refused_with_near_ones(blade: Blade) -> None:
     said = blade("detectors", "verifer")
     assert (said.code, said.out) == (2, "")
     assert "there is no question named verifer" in said.err
@@ -95,9 +88,7 @@ def test_an_unknown_name_is_refused_with_near_ones(blade: Blade) -> None:
 # -- counts alone ---------------------------------------------------------------------------------
 
 
-def test_quick_counts_without_opening_a_trace(
-    blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_quick_counts_without_opening_a_trace_and_prints_only(blade: Blade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_run(tmp_path / "run", n_tasks=10, repeats=4).path
     full = blade("diagnose", path)
 
@@ -113,10 +104,6 @@ def test_quick_counts_without_opening_a_trace(
     assert "Wrote" not in quick.out
     assert "Where the points went" in full.out
     assert "Where the points went" not in quick.out  # no cause is named
-
-
-def test_quick_prints_only(blade: Blade, tmp_path: Path) -> None:
-    path = make_run(tmp_path, make_rows({0: [1.0], 1: [0.0]}))
     for option in (("-o", tmp_path / "out"), ("--json",)):
         said = blade("diagnose", "--quick", *option, path)
         assert (said.code, said.out) == (2, "")
@@ -164,17 +151,13 @@ def test_a_verifier_that_rejects_right_answers_is_an_alarm_in_text_and_json(blad
     assert first["fix"]
 
 
-def test_a_sound_run_raises_neither_alarm_nor_warning(blade: Blade, tmp_path: Path) -> None:
+def test_a_sound_run_raises_no_warning_and_missing_rows_ask_for_care(blade: Blade, tmp_path: Path) -> None:
     rows = sound()
     path = make_run(tmp_path, rows, inputs=map(make_input, rows))
     (run,) = json.loads(blade("health", "--json", path).out)["runs"]
     assert {one["level"] for one in run["trust"]} <= {"note"}
     assert {flag["level"] for flag in run["flags"]} <= {"info"}
     assert "Can the score be trusted? Yes" in blade("health", path).out
-
-
-def test_missing_rows_are_a_flag_that_asks_for_care(blade: Blade, tmp_path: Path) -> None:
-    rows = sound()
     path = make_run(tmp_path, rows[:-3], inputs=map(make_input, rows))
     said = blade("health", path).out
     assert "Can the score be trusted? Yes" not in said
@@ -183,20 +166,14 @@ def test_missing_rows_are_a_flag_that_asks_for_care(blade: Blade, tmp_path: Path
     assert "lost_rows" in [flag["flag"] for flag in run["flags"] if flag["level"] == "problem"]
 
 
-def test_each_run_has_its_own_part(blade: Blade, tmp_path: Path) -> None:
+def test_each_run_has_its_own_part_with_its_threshold_and_nothing_to_read_is_refused(blade: Blade, tmp_path: Path) -> None:
     paths = [make_run(tmp_path / name, sound(), name=name) for name in ("one", "two")]
     said = blade("health", *paths).out
     assert said.count("Can the score be trusted?") == said.count("Flags of the columns") == 2
     assert [run["name"] for run in json.loads(blade("health", "--json", *paths).out)["runs"]] == ["one", "two"]
-
-
-def test_a_threshold_changes_the_verdict(blade: Blade, tmp_path: Path) -> None:
     path = make_run(tmp_path, [make_row(task, at, (task + at) % 5 / 4) for task in range(6) for at in range(3)])
     (run,) = json.loads(blade("health", "--json", path, "--pass-threshold", "0.5").out)["runs"]
     assert (run["score_name"], round(run["score"], 3)) == ("pass_at_1", 0.556)
-
-
-def test_nothing_to_read_is_refused_as_everywhere(blade: Blade, tmp_path: Path) -> None:
     assert blade("health").code == 2
     assert blade("health", tmp_path / "none.jsonl").code == 3
 

@@ -14,18 +14,8 @@ from typing import Any
 import pytest
 import zstandard
 
-from tests.builders import (
-    DROP,
-    Line,
-    Row,
-    encode,
-    joined,
-    make_message,
-    make_response,
-    make_row,
-    make_rows,
-    make_run,
-)
+from tests.builders import DROP, Line, Row, encode, joined, make_message, make_response, make_row, make_run
+from tests.case_tables import cases
 from tests.conftest import ROOT, Blade, Said, environment
 
 ODD = ROOT / "tests" / "odd_rows.jsonl"  # what differs in a row of each kind
@@ -83,11 +73,6 @@ def test_a_path_without_a_run(tmp_path: Path, diagnosed: Blade, blade: Blade, mo
 # -- files and folders ----------------------------------------------------------------------------
 
 
-def dangling_links(folder: Path) -> None:
-    (folder / "gone.jsonl").symlink_to(folder / "nowhere.jsonl")
-    (folder / "circle.jsonl").symlink_to(folder / "circle.jsonl")
-
-
 def a_link(folder: Path) -> None:
     (folder / "link.jsonl").symlink_to(folder / "rollouts.jsonl")
 
@@ -99,7 +84,8 @@ def in_another_encoding(encoding: str) -> Callable[[Path], Any]:
 
 BESIDE: dict[str, tuple[Callable[[Path], Any], str]] = {
     "loop": (lambda folder: (folder / "up").symlink_to(folder, target_is_directory=True), ""),
-    "dangling and circular links": (dangling_links, "passed over"),
+    "dangling link": (lambda folder: (folder / "gone.jsonl").symlink_to(folder / "nowhere.jsonl"), "passed over"),
+    "circular link": (lambda folder: (folder / "circle.jsonl").symlink_to(folder / "circle.jsonl"), "passed over"),
     "link to the same file": (a_link, ""),
     "pipe": (lambda folder: os.mkfifo(folder / "pipe.jsonl"), ""),
     "UTF-16": (in_another_encoding("utf-16"), "passed over 1 JSONL"),
@@ -442,24 +428,10 @@ def test_odd_task_index_is_a_key_all_the_same_or_the_content_is(tmp_path: Path, 
 # -- shapes ---------------------------------------------------------------------------------------
 
 
-ITEM = make_message("hi")
-OUTPUTS: dict[str, tuple[Any, int]] = {
-    "text": ("the answer", 1),
-    "object": ({"type": "message"}, 0),
-    "null": (None, 0),
-    "number": (7, 0),
-    "list of lists": ([[ITEM, ITEM], [ITEM]], 3),
-    "lists and items": ([[ITEM], ITEM, []], 2),
-    "lists of lists of lists": ([[[ITEM], ITEM]], 2),
-    "nulls and texts": ([None, "text", 5, ITEM, {"type": 7}, {"role": ["x"]}], 6),
-    "empty objects": ([{}, {}], 2),
-}
-
-
-@pytest.mark.parametrize("case", OUTPUTS)
-def test_odd_output(tmp_path: Path, blade: Blade, loaded: Callable[..., Any], case: str) -> None:
+@pytest.mark.parametrize("case", cases(__file__, "odd_outputs"))
+def test_odd_output(tmp_path: Path, blade: Blade, loaded: Callable[..., Any], case: Any) -> None:
     """What the columns count is what `show` shows."""
-    output, n_items = OUTPUTS[case]
+    output, n_items = cases(__file__, "odd_outputs")[case]
     response = make_response()
     response["output"] = output
     path = make_run(tmp_path, [*GOOD, make_row(2, 0, response=response)])
@@ -525,18 +497,15 @@ def test_odd_row_does_not_look_like_another_task(tmp_path: Path, diagnosed: Blad
     assert [one for one in said.report["trust"] if one["label"] == "DA"] == []
 
 
-def test_many_fields_are_told(tmp_path: Path, diagnosed: Blade) -> None:
+def test_many_fields_are_told_and_rows_with_a_key_of_their_own_stay_cheap(tmp_path: Path, diagnosed: Blade) -> None:
     rows = [make_row(n, 0, **{f"key {n} {k}": k for k in range(300)}, task_id=f"t{n}", error="boom") for n in range(4)]
     said = diagnosed(make_run(tmp_path, rows))
     assert counts(said) == (4, 4, 4)
     assert "512 fields or more" in said.err
     assert [task["task_name"] for task in said.report["tasks"]] == ["t0", "t1", "t2", "t3"]
-
-
-def test_rows_with_a_key_of_their_own_stay_cheap(tmp_path: Path, diagnosed: Blade) -> None:
-    """A map from ids to values inside an object must not make a column per row."""
+    # A map from ids to values inside an object must not make a column per row.
     rows = [make_row(n, 0, metadata={f"id-{n}-{k}": k for k in range(4)}) for n in range(400)]
-    assert counts(diagnosed(make_run(tmp_path, rows)))[0] == 400
+    assert counts(diagnosed(make_run(tmp_path / "own", rows)))[0] == 400
 
 
 # -- as a process ---------------------------------------------------------------------------------
@@ -555,7 +524,7 @@ def test_the_process_says_the_same_on_a_terminal_that_knows_no_utf8(tmp_path: Pa
 
 
 def test_a_closed_pipe_costs_no_file_and_is_no_fault(tmp_path: Path, cache: Path) -> None:
-    path = make_run(tmp_path, make_rows({task: [float(task % 2)] for task in range(80)}))
+    path = make_run(tmp_path, [make_row(task, 0, float(task % 2)) for task in range(80)])
     words = [sys.executable, "-m", "blade", "diagnose", "--json", str(path), "-o", str(tmp_path / "out")]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment(cache)) as running:
         assert running.stdout is not None

@@ -83,10 +83,6 @@ def test_planted_near_misses_and_sound_runs(tmp_path: Path, identity: Alarms, fa
 # -- near misses ----------------------------------------------------------------------------------
 
 
-def rows_of(n_tasks: int, repeats: int, changed: Callable[[int, int], Row]) -> list[Row]:
-    return [make_task_row(n, at, **changed(n, at)) for n in range(n_tasks) for at in range(repeats)]
-
-
 def opening(text: Callable[[int, int], object], **others: Any) -> Callable[[int, int], Row]:
     return lambda n, at: {"responses_create_params": ask(f"opening {n} {text(n, at)}"), **others}
 
@@ -134,7 +130,8 @@ WITHOUT_INPUTS = ("temperature zero", "answers that coincide", "a date in the pr
 
 @pytest.mark.parametrize("case", NEAR_MISSES)
 def test_what_only_looks_like_it_is_no_alarm(tmp_path: Path, identity: Alarms, case: str) -> None:
-    rows = rows_of(*NEAR_MISSES[case])
+    n_tasks, repeats, changed = NEAR_MISSES[case]
+    rows = [make_task_row(n, at, **changed(n, at)) for n in range(n_tasks) for at in range(repeats)]
     assert identity(make_run(tmp_path / "plain", rows)) == []
     if case not in WITHOUT_INPUTS:
         assert identity(make_run(tmp_path / "inputs", rows, inputs=map(make_input, rows))) == []

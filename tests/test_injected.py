@@ -81,12 +81,6 @@ def grounded(row: Row, at: int) -> bool:
     return order in before
 
 
-def follows(row: Row, at: int) -> bool:
-    return any(
-        '"page":2' in made for tool, made, _ in calls(row)[len(calls(row, at)) :] if tool == "search_orders"
-    )
-
-
 # What the decisive step must show, by the words of the rule.
 Check = Callable[[Row, Truth, Row], bool]  # row, truth, item of the step
 SHOWS: dict[str, Check] = {
@@ -118,7 +112,9 @@ SHOWS: dict[str, Check] = {
     "extra_side_effect": lambda row, truth, item: item["name"] in ("update_order", "send_message"),
     "order_violation": lambda row, truth, item: is_call(item, "send_message")
     and "update_order" not in {tool for tool, _, _ in calls(row, truth.step)},
-    "ignored_pagination": lambda row, truth, item: '"has_more":true' in text(item) and not follows(row, truth.step or 0),
+    "ignored_pagination": lambda row, truth, item: '"has_more":true' in text(item) and not any(
+        tool == "search_orders" and '"page":2' in made for tool, made, _ in calls(row)[len(calls(row, truth.step or 0)) :]
+    ),
     "no_verification": lambda row, truth, item: "run_tests" not in {tool for tool, _, _ in calls(row)},
     "edit_after_last_test": lambda row, truth, item: is_call(item, "edit_file") and calls(row)[-1][0] == "edit_file",
     "finish_on_red": lambda row, truth, item: "1 failed" in text(item) and truth.step == len(row["response"]["output"]) - 2,

@@ -74,7 +74,7 @@ def test_traces_are_read_once(cache: Path, tmp_path: Path, monkeypatch: pytest.M
     assert sum(count > 1 for count in reads.values()) <= n_quoted < len(reads)
 
 
-def test_the_list_of_stages_is_the_whole_flow(cache: Path, tmp_path: Path) -> None:
+def test_the_list_of_stages_is_the_whole_flow_and_of_one_run_nothing_that_compares_is_loaded(cache: Path, tmp_path: Path) -> None:
     run = str(planted.write_run(tmp_path, n_tasks=4, repeats=2).path)
     work = stages.Work(Silent(), "test", [run])
     for stage in stages.LOADING:
@@ -85,12 +85,8 @@ def test_the_list_of_stages_is_the_whole_flow(cache: Path, tmp_path: Path) -> No
     assert markdown_text(work.report) == markdown_text(report_on(run))
     assert [stage.__name__ for stage in stages.STAGES] == [
         "find_files", "read_rows_into_an_index", "lay_out_tables", "measure", "read_traces", "diagnose_failures", "trust",
-        "conclude", "report", "compare",
+        "conclude", "refuse_changed_files", "report", "compare",
     ]  # fmt: skip
-
-
-def test_the_diagnosis_of_one_run_imports_no_sanitiser_and_nothing_that_compares(cache: Path, tmp_path: Path) -> None:
-    run = str(planted.write_run(tmp_path, n_tasks=4, repeats=2).path)
     program = f"import sys; from blade.cli.main import main; sys.argv[0] = 'blade'\ntry: main(['diagnose', {run!r}])\nexcept SystemExit: pass\n"
     program += "print([name for name in sys.modules if name.startswith(('blade.sanitize', 'blade_eval', 'blade.check', 'blade.compare'))])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment(cache))

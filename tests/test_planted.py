@@ -116,7 +116,7 @@ def test_same_arguments_same_bytes(tmp_path: Path, compress: Any) -> None:
     assert one == other
 
 
-def test_seed_compression_and_order_change_what_they_should(tmp_path: Path) -> None:
+def test_the_plain_run_is_whole_and_seed_compression_and_order_change_what_they_should(tmp_path: Path) -> None:
     plain, other = (write_run(tmp_path / str(seed), seed=seed) for seed in (0, 1))
     inputs = "rollouts_materialized_inputs.jsonl"
     assert (tmp_path / "0" / inputs).read_bytes() == (tmp_path / "1" / inputs).read_bytes()
@@ -127,15 +127,11 @@ def test_seed_compression_and_order_change_what_they_should(tmp_path: Path) -> N
     assert sorted(plain.path.read_bytes().splitlines()) == sorted(in_order.path.read_bytes().splitlines())
     keys, shuffled = (list(map(key, rows_of(run))) for run in (in_order, plain))
     assert keys == sorted(keys) != shuffled
-
-
-def test_the_plain_run_is_whole_and_has_all_buckets(tmp_path: Path) -> None:
-    planted = write_run(tmp_path)
-    assert_true(planted)
-    assert planted.expected == planted.scored == 80
-    assert all((planted.always, planted.sometimes, planted.never))
-    assert not planted.missing
-    assert planted.faults == ()
+    assert_true(plain)
+    assert plain.expected == plain.scored == 80
+    assert all((plain.always, plain.sometimes, plain.never))
+    assert not plain.missing
+    assert plain.faults == ()
     decided = write_run(tmp_path / "rates", n_tasks=6, repeats=8, rates=[1.0, 0.0, 0.5])
     assert decided.always == (0, 3)
     assert set(decided.never) >= {1, 4}

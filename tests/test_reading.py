@@ -23,20 +23,10 @@ from msgspec.structs import replace
 from blade import pipeline
 from blade.model import Cause, Report
 from blade.report import report_json
+from tests import quotations
 from tests.builders import DROP, Row, make_call, make_message, make_result, make_run
 from tests.conftest import read as loaded_of
 from tests.conftest import report_on
-from tests.quotations import (
-    Rows,
-    assert_evidence_resolves,
-    assert_examples_fail,
-    assert_groups_add_up,
-    assert_losses_add_up,
-    assert_nothing_broke,
-    assert_sound,
-    assert_steps_exist,
-    losing_tasks,
-)
 from tests.traces import did, make_tool, rollout
 from tools.planted.injected import INJECTIONS, write_injected
 
@@ -133,7 +123,7 @@ def runs(draw: st.DrawFn) -> list[Row]:
 
 
 def lines_of(rows: list[Row]) -> list[bytes]:
-    """Rows as lines of a file; half characters stay as they are, escaped."""
+    """quotations.Rows as lines of a file; half characters stay as they are, escaped."""
     return [json.dumps(row).encode() for row in rows]
 
 
@@ -145,21 +135,21 @@ def place() -> Iterator[Path]:
         yield Path(folder)
 
 
-def read(*paths: Path, threshold: float | None = None) -> tuple[Report, Rows]:
+def read(*paths: Path, threshold: float | None = None) -> tuple[Report, quotations.Rows]:
     """The report on some files, and their rows."""
-    return report_on(*paths, threshold=threshold), Rows(loaded_of(*paths))
+    return report_on(*paths, threshold=threshold), quotations.Rows(loaded_of(*paths))
 
 
 ANSWERED = (Cause.KNOWLEDGE_GAP, Cause.UNRELIABLE_KNOWLEDGE, Cause.UNDETERMINED)
 
 
-def assert_holds(report: Report, rows: Rows, with_claims: bool = False) -> None:
+def assert_holds(report: Report, rows: quotations.Rows, with_claims: bool = False) -> None:
     """All that must hold of any report; its claims, which take longest to draw up, where they are asked for."""
-    assert_sound(report, rows)
+    quotations.assert_sound(report, rows)
     for run in report.runs:
         if not any(gap.what == f"losses of {run.name}" for gap in report.gaps):
             attributed = {one.task for one in report.attributions if one.run == run.name}
-            assert attributed == losing_tasks(report, run.name)
+            assert attributed == quotations.losing_tasks(report, run.name)
     groups = {(one.run, one.id): one for one in report.groups}
     for one in report.attributions:
         assert one.mechanism
@@ -212,16 +202,16 @@ def test_the_checks_refuse_what_is_not_so(place: Path) -> None:
     for wrong in ({"quote": "never said"}, {"task": "999"}, {"repeat": 77}):
         altered = replace(report, groups=(replace(group, quote=replace(group.quote, **wrong)),))
         with pytest.raises(AssertionError):
-            assert_evidence_resolves(altered, rows)
+            quotations.assert_evidence_resolves(altered, rows)
     with pytest.raises(AssertionError):
-        assert_groups_add_up(replace(report, groups=report.groups[1:]))
+        quotations.assert_groups_add_up(replace(report, groups=report.groups[1:]))
     passing = next(f"{task.task}/{each.repeat}" for task in report.tasks for each in task.repeats if each.reward == 1)
     with pytest.raises(AssertionError):
-        assert_examples_fail(replace(report, groups=(replace(group, examples=(passing,)),)))
+        quotations.assert_examples_fail(replace(report, groups=(replace(group, examples=(passing,)),)))
     with pytest.raises(AssertionError):
-        assert_losses_add_up(replace(report, losses=report.losses[1:]))
+        quotations.assert_losses_add_up(replace(report, losses=report.losses[1:]))
     with pytest.raises(AssertionError):
-        assert_steps_exist(replace(report, attributions=(replace(report.attributions[0], step=10**6),)), rows)
+        quotations.assert_steps_exist(replace(report, attributions=(replace(report.attributions[0], step=10**6),)), rows)
 
 
 # -- runs that make sense, spoiled ----------------------------------------------------------------
@@ -314,7 +304,7 @@ def lines_run(path: Path) -> int:
         report = pipeline.diagnose(loaded, "test")
     finally:
         sys.settrace(before)
-    assert_nothing_broke(report)
+    quotations.assert_nothing_broke(report)
     return n
 
 
@@ -330,7 +320,7 @@ def cpu_seconds(path: Path) -> float:
     gc.disable()  # what other tests left in this process is no cost of this one
     try:
         start = time.process_time()
-        assert_nothing_broke(pipeline.diagnose(loaded, "test"))
+        quotations.assert_nothing_broke(pipeline.diagnose(loaded, "test"))
         return time.process_time() - start
     finally:
         gc.enable()

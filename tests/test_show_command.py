@@ -108,47 +108,26 @@ def test_json_keeps_its_keys_and_adds_what_decides(blade: Blade, path: Path) -> 
     assert found["fields"]["log"] == LOG
 
 
-@pytest.mark.parametrize(
-    ("response", "stopped"),
-    [
-        ({"status": "completed", "error": None}, {}),
-        ({"status": "incomplete", "finish_reason": "length"}, {"response.status": "incomplete", "response.finish_reason": "length"}),
-        (None, {"response": "missing"}),
-    ],
-)
+@pytest.mark.parametrize(("response", "stopped"), cases(__file__, "stops"))
 def test_how_a_response_stopped(response: Any, stopped: dict[str, Any]) -> None:
     assert stops(response) == stopped
 
 
-@pytest.mark.parametrize(
-    ("asked", "read"),
-    [
-        ("Do it.", [("user", "Do it.")]),
-        ([{"role": "system", "content": [{"type": "input_text", "text": "Be brief."}]}, "Do it."], [("system", "Be brief."), ("user", "Do it.")]),
-        ([{"type": "function_call_output", "output": "grey"}], [("function_call_output", "grey")]),
-        (None, [("user", "")]),
-    ],
-)
-def test_the_turns_of_a_request(asked: Any, read: list[tuple[str, str]]) -> None:
+@pytest.mark.parametrize(("asked", "read"), cases(__file__, "turns"))
+def test_the_turns_of_a_request(asked: Any, read: list[list[str]]) -> None:
     row = {"responses_create_params": {"input": asked}}
-    assert [(turn["role"], turn["text"]) for turn in turns(row)] == read
+    assert [[turn["role"], turn["text"]] for turn in turns(row)] == read
 
 
-def test_costs_and_keys_stand_behind_what_tells_of_the_outcome() -> None:
+def test_no_field_is_lost_costs_and_keys_stand_last_and_logs_are_shown_by_their_end() -> None:
     fields = sorted_fields({"judge_cost_usd": 1, "agent_cost": 0.1, "run_id": "a", "note": "b", "is_error": True, "input": "Do it."}, {})
     assert [name for name, _ in fields.recorded] == ["judge_cost_usd", "is_error", "note"]
     assert [name for name, _ in fields.others] == ["agent_cost", "run_id", "input"]
     assert fields.task == {"input": "Do it."}
-
-
-def test_a_log_inside_an_object_is_shown_by_its_end_as_well() -> None:
     verifier = {"output": {"stderr": LOG}, **{f"key_{number}": number for number in range(40)}}
     values, texts, _ = laid_out(sorted_fields({"verifier_metadata": verifier}, {}))
     assert texts == [("verifier_metadata.output.stderr", LOG)]
     assert [name for name, _ in values] == ["verifier_metadata"]
-
-
-def test_no_field_is_lost_however_many_there_are() -> None:
     fields: dict[str, Any] = {f"field_{number}": number for number in range(80)}
     fields |= {f"text_{number}": "word " * 100 for number in range(9)}
     fields |= {"wide": {f"key_{number}": number for number in range(50)}, "nothing": None, "expected_answer": "x"}

@@ -19,16 +19,10 @@ def test_a_number_is_written_so(name: str) -> None:
     assert [write(value) for value in CASES[name]] == list(CASES[name].values())
 
 
-def test_a_change_of_no_rate_has_a_sign() -> None:
+def test_a_change_has_a_sign_no_inexact_rate_is_0_or_100_and_lists_are_counted() -> None:
     assert [form.change(value, False) for value in (0.0841, -3.25, 0.0, None)] == ["+0.084", "−3.25", "0", "–"]
-
-
-def test_no_inexact_rate_prints_as_0_or_100() -> None:
     texts = {form.percent(at / 20_000) for at in range(1, 20_000)}
     assert not texts & {"0%", "0.0%", "100%", "100.0%"}
-
-
-def test_listing_and_counts() -> None:
     assert [form.listing(names) for names in ([], ["a"], ["a", "b", "c"])] == ["", "a", "a, b and c"]
     assert [form.count(n, "task") for n in (1, 1319)] == ["1 task", "1,319 tasks"]
 
@@ -42,10 +36,16 @@ def test_lines_lose_controls_and_bidi(text: str) -> None:
     assert cleaned in ("red", "[31mred")
 
 
-def test_openers_surrogates_and_line_breaks_of_every_kind() -> None:
+def test_openers_surrogates_line_breaks_fences_and_arguments_are_inert() -> None:
     assert hostile.lines("\x1b]" * 50_000) == ""  # and it costs little
     assert hostile.lines("a\ud800b") == "a\ufffdb"
     assert hostile.line("a\r\nb\rc\u2028d\x85e\tf\vg") == "a b c d e fg"
+    fenced = hostile.markdown_fence("````\n</script>\n`````x")
+    assert fenced.splitlines()[0] == "``````text"
+    assert fenced.splitlines()[-1] == "``````"
+    assert shlex.split(hostile.argument("$(rm -rf /); x") or "") == ["$(rm -rf /); x"]
+    for unusable in ("", "-o/etc/passwd", "a\nb", "a\x1b[0m", "a\u202eb"):
+        assert hostile.argument(unusable) is None
 
 
 def test_intervals_and_names_stay_readable_in_markdown() -> None:
@@ -68,15 +68,3 @@ def test_code_spans_hold_their_text(text: str) -> None:
     assert "|" not in span.replace("\\|", "")
     ticks = len(span) - len(span.lstrip("`"))
     assert hostile._longest_run(span[ticks : len(span) - ticks]) < max(ticks, 1)
-
-
-def test_a_fence_is_longer_than_any_inside() -> None:
-    fenced = hostile.markdown_fence("````\n</script>\n`````x")
-    assert fenced.splitlines()[0] == "``````text"
-    assert fenced.splitlines()[-1] == "``````"
-
-
-def test_arguments_are_inert_words_or_nothing() -> None:
-    assert shlex.split(hostile.argument("$(rm -rf /); x") or "") == ["$(rm -rf /); x"]
-    for unusable in ("", "-o/etc/passwd", "a\nb", "a\x1b[0m", "a\u202eb"):
-        assert hostile.argument(unusable) is None

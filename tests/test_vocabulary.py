@@ -81,12 +81,18 @@ def test_wrong_answers_are_one_group_whatever_the_repeats(tmp_path: Path) -> Non
     assert compared(pair.baseline, first).movers == ()
 
 
-def test_an_outage_of_one_run_stays_with_that_run(tmp_path: Path) -> None:
+def test_an_outage_of_one_run_stays_with_that_run_and_its_messages_are_one_term(tmp_path: Path) -> None:
     pair = write_pair(tmp_path, "infra outage", seed=2, n_tasks=40, repeats=3)
     modes = booked(pair.baseline, pair.candidate)
     for of_run, how in zip(modes, pair.how, strict=True):
         broken = {(str(task), repeat) for (task, repeat), way in how.items() if way == BROKEN}
         assert {key for key, mode in of_run.items() if mode[0] == "infrastructure"} == broken
+    # A provider that is down answers in several ways, none of which may be frequent enough by itself.
+    pair = write_pair(tmp_path / "whole", "infra outage", seed=5, n_tasks=40, repeats=3, effect=1.0)
+    messages = [json.loads(line).get("error") for path in (pair.baseline, pair.candidate) for line in path.open()]
+    assert len(set(messages) - {None}) == 3
+    terms = [term for term in compared(pair.baseline, pair.candidate).bridge if term.side == "infrastructure"]
+    assert [term.term for term in terms] == ["never ran"]
 
 
 def acting(task: int, repeat: int, looks: bool, reward: float) -> Row:
@@ -101,7 +107,7 @@ def looking(path: Path, looks: tuple[bool, ...]) -> Path:
     return make_run(path, [json.dumps(row) for row in rows])
 
 
-def test_a_fact_that_one_run_proves_names_rows_of_a_run_that_proves_nothing(tmp_path: Path) -> None:
+def test_a_fact_that_one_run_proves_names_rows_of_another_and_a_judgement_stands_there_too(tmp_path: Path, blade: Blade) -> None:
     """The second run never passes, so that nothing in it says what is wrong."""
     mixed, failing = looking(tmp_path / "a", (True, True, False)), looking(tmp_path / "b", (False,))
     (alone,) = booked(failing)
@@ -112,10 +118,6 @@ def test_a_fact_that_one_run_proves_names_rows_of_a_run_that_proves_nothing(tmp_
     assert [(mover.term, mover.value) for mover in comparison.movers] == [("never calls `find`", pytest.approx(-2 / 3))]
     (fact,) = [shift for shift in comparison.shifts if shift.kind == "behaviour"]
     assert (fact.name, fact.baseline, fact.candidate) == ("never calls `find`", pytest.approx(1 / 3), 1.0)
-
-
-def test_a_judgement_stands_in_a_comparison(blade: Blade, tmp_path: Path) -> None:
-    mixed, failing = looking(tmp_path / "a", (True, True, False)), looking(tmp_path / "b", (False,))
     said = blade(
         "label", failing, "3", "--cause", "TI", "--repeat", "0", "--step", "0", "--quote", "write", "--by", "ann",
         "--mechanism", "The task forbids it.", "--mode", "task is impossible",
@@ -124,12 +126,3 @@ def test_a_judgement_stands_in_a_comparison(blade: Blade, tmp_path: Path) -> Non
     modes = booked(mixed, failing)[1]
     assert modes["3", 0] == ("task or verifier", "task is impossible")
     assert Counter(modes.values())["model", "never calls `find`"] == 9
-
-
-def test_the_messages_of_one_outage_are_one_term(tmp_path: Path) -> None:
-    """A provider that is down answers in several ways, none of which may be frequent enough by itself."""
-    pair = write_pair(tmp_path, "infra outage", seed=5, n_tasks=40, repeats=3, effect=1.0)
-    broken = [json.loads(line).get("error") for path in (pair.baseline, pair.candidate) for line in path.open()]
-    assert len(set(broken) - {None}) == 3
-    terms = [term for term in compared(pair.baseline, pair.candidate).bridge if term.side == "infrastructure"]
-    assert [term.term for term in terms] == ["never ran"]

@@ -119,7 +119,7 @@ def test_where_nothing_can_be_forked_or_one_core_is_all_the_parent_does_it(
     assert n_open() == before
 
 
-def test_a_fault_is_met_in_the_parent_and_told(walker: trace_reading.Walker) -> None:
+def test_a_fault_is_met_in_the_parent_and_told_and_so_are_results_that_do_not_travel(walker: trace_reading.Walker) -> None:
     def work(task: TaskTraces) -> str:
         if task.task == "13":
             raise RuntimeError(f"met at task {task.task}")
@@ -128,9 +128,6 @@ def test_a_fault_is_met_in_the_parent_and_told(walker: trace_reading.Walker) -> 
     with pytest.raises(RuntimeError, match="met at task 13"):
         walked(walker, work)
     assert no_process_is_left()
-
-
-def test_results_that_do_not_travel_are_a_fault(walker: trace_reading.Walker) -> None:
     with pytest.raises((AttributeError, TypeError), match="pickle"):
         walked(walker, lambda task: lambda: task)
     assert no_process_is_left()

@@ -15,9 +15,6 @@ import pytest
 from blade import errors
 from tests.conftest import ROOT
 
-SOURCES = [*(ROOT / "src").rglob("*.py")]
-HATCH = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d"]
-
 
 def anchors(page: Path) -> set[str]:
     titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
@@ -28,7 +25,7 @@ def test_every_page_and_anchor_that_a_message_names_ships() -> None:
     wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
     assert wheel["force-include"]["docs"] == "blade/docs"
     named = {
-        hit.groups() for path in SOURCES
+        hit.groups() for path in (ROOT / "src").rglob("*.py")
         for hit in re.finditer(r"\bdocs/([\w-]+\.md)(?:#([\w-]+))?", path.read_text(encoding="utf-8"))
     }  # fmt: skip
     assert ("errors.md", "internal-error") in named
@@ -51,7 +48,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q"]
     if importlib.util.find_spec("hatchling"):
-        build = [*HATCH, str(folder)]
+        build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     else:  # pip fetches hatchling, where there is a network
         build = [*pip, "wheel", "--no-deps", "-w", str(folder), str(ROOT)]
     done = subprocess.run(build, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -10,12 +10,10 @@ from blade.formats import single_rows
 from blade.model import Episode, Rollout, TaskTraces, Trace
 from tests.builders import Row, make_call, make_message, make_response, make_result, make_row
 
-Item = Row
 
-
-def did(*calls: Any) -> list[Item]:
+def did(*calls: Any) -> list[Row]:
     """Calls with their results: each (tool, arguments as text, output); a lone string is a message."""
-    items: list[Item] = []
+    items: list[Row] = []
     for number, call in enumerate(calls):
         if isinstance(call, str):
             items.append(make_message(call))
@@ -37,7 +35,7 @@ def make_tool(name: str, *required: str, **properties: Any) -> Row:
 
 
 def rollout(
-    items: Sequence[Item],
+    items: Sequence[Row],
     reward: float = 0.0,
     repeat: int = 0,
     task: int = 0,
@@ -48,14 +46,8 @@ def rollout(
 ) -> Row:
     """A row of the main file with these output items."""
     params = {"input": [{"role": "user", "content": prompt or f"question {task}"}], "tools": list(tools)}
-    return make_row(
-        task,
-        repeat,
-        reward,
-        responses_create_params=params,
-        response=make_response(list(items), **(response or {})),
-        **fields,
-    )
+    answer = make_response(list(items), **(response or {}))
+    return make_row(task, repeat, reward, responses_create_params=params, response=answer, **fields)
 
 
 def make_episode(row: Row, position: int = 0, overrides: Mapping[str, str] | None = None) -> Episode:
@@ -77,4 +69,3 @@ def make_task(*rows: Row, overrides: Mapping[str, str] | None = None, start: int
     episodes = tuple(make_episode(row, start + at, overrides) for at, row in enumerate(told))
     first = episodes[0].trace
     return TaskTraces("run", first.rollout.task, first.rollout.task_name, episodes, events.gold(first.row))
-

@@ -24,14 +24,12 @@ from tests.inert import uncited
 from tests.report.test_hostile import HOSTILE
 from tools.planted import write_run
 
-FAULTS = ("provider_errors:4", "lost_rows:2", "failed_rows:1")
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder that holds `results/`, and is where paths begin."""
     place = tmp_path_factory.mktemp("api")
-    write_run(place / "results", name="before", n_tasks=16, faults=FAULTS)
+    write_run(place / "results", name="before", n_tasks=16, faults=("provider_errors:4", "lost_rows:2", "failed_rows:1"))
     write_run(
         place / "results", name="after", n_tasks=16, seed=3, model="sim-model-b", rates=[0.9, 0.7, 0.5, 1.0]
     )
@@ -64,15 +62,12 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> 
     return told.out
 
 
-def test_import_loads_nothing() -> None:
+def test_import_loads_nothing_and_everything_offered_is_there() -> None:
     program = "import sys, blade; print(' '.join(sorted({name.partition('.')[0] for name in sys.modules})))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert "blade" in loaded
     assert not loaded & {"numpy", "scipy", "msgspec", "click", "rich", "jinja2", "pandas", "polars"}
-
-
-def test_everything_offered_is_there_and_the_rest_is_not() -> None:
     from blade import api
 
     assert set(blade.__all__) - {"__version__"} == set(api.__all__)
@@ -151,13 +146,7 @@ def test_a_name_that_would_move_the_cursor_is_shown_without(folder: Path) -> Non
     assert not set("".join(shown)) & {"\x1b", "\u202e"}
 
 
-def test_a_run_is_equal_to_itself(run: blade.Runs) -> None:
-    for change in (run.compare(run), run.compare("results/before.jsonl")):
-        assert change.details.identical
-        assert change.delta == 0
-
-
-def test_runs_of_one_file_are_compared(folder: Path) -> None:
+def test_runs_of_one_file_or_one_name_are_compared_and_those_that_cannot_be_say_why(folder: Path) -> None:
     agents = enumerate({"type": "agent", "name": name} for name in ("one", "two"))
     rows = [make_row(task, 0, (task + at) % 2, agent_ref=ref) for at, ref in agents for task in range(3)]
     runs = blade.load(make_run(folder / "agents", rows, name="both"))
@@ -165,9 +154,6 @@ def test_runs_of_one_file_are_compared(folder: Path) -> None:
     change = runs["both:two"].compare(runs["both:one"])
     assert (change.baseline, change.candidate) == ("both:two", "both:one")
     assert change.delta == pytest.approx((runs["both:one"].score or 0) - (runs["both:two"].score or 0))
-
-
-def test_runs_that_cannot_be_compared_say_why(folder: Path) -> None:
     rows = [make_row(f"t{at}", 0, 1.0, question=f"what is {at}") for at in range(3)]
     other = make_run(folder / "foreign", rows)
     write_run(folder / "desk", n_tasks=3, repeats=2)
@@ -175,9 +161,15 @@ def test_runs_that_cannot_be_compared_say_why(folder: Path) -> None:
     assert change.refused
     assert change.delta is None
     assert "refused" in repr(change)
+    for place in ("x", "y"):
+        write_run(folder / place, n_tasks=4, repeats=2, seed=ord(place))
+    x, y = blade.load("x"), blade.load("y")
+    assert x.name == y.name == "rollouts"
+    change = x.compare(y)
+    assert (change.baseline, change.candidate) == ("x/rollouts", "y/rollouts")
 
 
-def test_comparisons_agree_however_the_runs_were_loaded(run: blade.Runs, runs: blade.Runs) -> None:
+def test_comparisons_agree_however_the_runs_were_loaded_and_a_run_is_equal_to_itself(run: blade.Runs, runs: blade.Runs) -> None:
     apart = run.compare("results/after.jsonl")
     for other in (runs.compare(), runs["before"].compare(runs["after"]), run.compare(runs["after"])):
         assert other.to_dicts() == apart.to_dicts()
@@ -189,6 +181,9 @@ def test_comparisons_agree_however_the_runs_were_loaded(run: blade.Runs, runs: b
     assert apart["after"].verdict == apart.verdict
     assert "before" in repr(apart)
     assert "<table>" in apart._repr_html_()
+    for change in (run.compare(run), run.compare("results/before.jsonl")):
+        assert change.details.identical
+        assert change.delta == 0
 
 
 def test_several_candidates_are_asked_one_by_one(folder: Path) -> None:
@@ -204,15 +199,6 @@ def test_several_candidates_are_asked_one_by_one(folder: Path) -> None:
     with pytest.raises(blade.UsageError, match="they are b, c"):
         change["a"]
     assert change.report().to_dict()["series"]["runs"] == list(three)
-
-
-def test_runs_of_one_name_are_told_apart(folder: Path) -> None:
-    for place in ("x", "y"):
-        write_run(folder / place, n_tasks=4, repeats=2, seed=ord(place))
-    x, y = blade.load("x"), blade.load("y")
-    assert x.name == y.name == "rollouts"
-    change = x.compare(y)
-    assert (change.baseline, change.candidate) == ("x/rollouts", "y/rollouts")
 
 
 @pytest.mark.parametrize(
@@ -345,7 +331,7 @@ def test_every_list_of_rows_was_compared_with_something(wire: Mapping[str, Any],
     assert json.loads(json.dumps(rows)) == found.report().to_dict()["run_causes"]
 
 
-def test_a_table_is_a_list_that_filters() -> None:
+def test_a_table_is_a_list_that_filters_and_shows_so_many_rows_and_so_much_of_a_text() -> None:
     table = measures(5)
     assert [row.n for row in table] == [0, 1, 2, 3, 4]
     assert isinstance(table[1:3], blade.Table)
@@ -357,18 +343,6 @@ def test_a_table_is_a_list_that_filters() -> None:
     for ask in (lambda: table.where(nme="x"), lambda: table.column("nme")):
         with pytest.raises(blade.UsageError, match="has no field nme\nhint: its fields are run, name"):
             ask()
-
-
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_what_a_rollout_says_is_inert_in_a_notebook(text: str) -> None:
-    shown = blade.Table(Group, [group(text)])._repr_html_()
-    tags = {part.partition(">")[0].lstrip("/") for part in shown.split("<")[1:]}
-    assert tags == {"table", "caption", "thead", "tbody", "tr", "th", "td"}
-    printed = shown + repr(blade.Table(Group, [group(text)]))
-    assert not set(printed.replace("\n", "")) & {"\x1b", "\x07", "\x00", "\u202e", "\u2066", "\x9b"}
-
-
-def test_a_table_shows_so_many_rows_and_so_much_of_a_text() -> None:
     said = repr(measures(25))
     assert (said.startswith("25 x Measure\n"), said.endswith("... 15 more")) == (True, True)
     assert "more" not in repr(measures(10))
@@ -378,6 +352,15 @@ def test_a_table_shows_so_many_rows_and_so_much_of_a_text() -> None:
     shown = blade.Table(Group, [group("x" * 5000)])._repr_html_()
     assert "x" * (MOST_CHARS // 2) in shown
     assert "x" * (MOST_CHARS + 1) not in shown
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_what_a_rollout_says_is_inert_in_a_notebook(text: str) -> None:
+    shown = blade.Table(Group, [group(text)])._repr_html_()
+    tags = {part.partition(">")[0].lstrip("/") for part in shown.split("<")[1:]}
+    assert tags == {"table", "caption", "thead", "tbody", "tr", "th", "td"}
+    printed = shown + repr(blade.Table(Group, [group(text)]))
+    assert not set(printed.replace("\n", "")) & {"\x1b", "\x07", "\x00", "\u202e", "\u2066", "\x9b"}
 
 
 @pytest.mark.parametrize("name", ["pandas", "polars"])
@@ -402,16 +385,13 @@ def test_nested_objects_are_columns(name: str) -> None:
     assert [list(frame[f"quote.{part}"]) for part in ("task", "repeat", "step", "text")] == [["7"], [2], [3], ["words"]]
 
 
-def test_an_attribution_names_the_group_that_holds_its_task(run: blade.Runs) -> None:
+def test_an_attribution_names_the_group_that_holds_its_task_and_the_query_gives_its_rows(run: blade.Runs) -> None:
     groups = {one.id: one for one in run.groups()}
     explained = run.attributions().where(lambda one: one.group != "")
     assert explained
     assert {(one.cause, one.mode) for one in explained} <= {(one.label, one.name) for one in groups.values()}
     lost = sum(run.groups().column("points")) + sum(run.unexplained().column("points"))
     assert lost == pytest.approx(1 - (run.score or 0))
-
-
-def test_the_query_of_a_group_gives_its_rows(run: blade.Runs) -> None:
     for one in [*run.groups(), *run.unexplained()]:
         assert len(run.query(one.query).rows) == one.rows
     first = run.groups()[0]
@@ -466,19 +446,12 @@ def failures(found: list[doctest.Example]) -> tuple[int, str]:
     return result.failed, "".join(told)
 
 
-def test_the_examples_of_the_page_say_what_they_say(folder: Path) -> None:
-    found = examples(PAGE.read_text(encoding="utf-8"), without=FRAMES)
+def test_the_examples_of_the_page_say_what_they_say_and_a_planted_wrong_one_is_seen(folder: Path) -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    found = examples(text, without=FRAMES)
     assert len(found) > 40
     failed, told = failures(found)
     assert not failed, told
-
-
-@pytest.mark.parametrize("name", FRAMES)
-def test_the_page_shows_both_data_frames(name: str) -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    assert any(f"to_{name}" in one.source for one in examples(text))
-
-
-def test_a_planted_wrong_example_is_seen() -> None:
-    found = examples("text\n```python\n>>> 1 + 1\n3\n\n```\n")
-    assert failures(found)[0] == 1
+    assert all(any(f"to_{name}" in one.source for one in examples(text)) for name in FRAMES)
+    planted = examples("text\n```python\n>>> 1 + 1\n3\n\n```\n")
+    assert failures(planted)[0] == 1

@@ -24,8 +24,6 @@ from tests.conftest import Blade
 from tools.model_server import Act, Call, Script, Status, says, serving
 from tools.planted import write_demo
 
-SCHEMA = json.loads(resources.files("blade").joinpath("check", "check.schema.json").read_text())
-
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -73,7 +71,7 @@ def test_a_wrong_citation_is_told_marked_and_ends_with_1(blade: Blade, made: Pat
     assert blade("check", path, "--run", made / "run", "-o", tmp_path / "marked.md").code == 2
 
 
-def test_every_cited_sentence_is_shown_with_what_its_citation_says(blade: Blade, made: Path, tmp_path: Path) -> None:
+def test_every_cited_sentence_is_shown_in_text_and_json_or_its_arithmetic_alone(blade: Blade, made: Path, tmp_path: Path) -> None:
     path = tmp_path / "mine.md"
     path.write_text(
         "Easy tasks pass in 59.3%<!--blade: pass_at_1 where difficulty = 'medium'--> of tries.\n\n"
@@ -83,24 +81,17 @@ def test_every_cited_sentence_is_shown_with_what_its_citation_says(blade: Blade,
     assert said.code == 0  # a true number under a wrong citation is for the reader to see
     assert [line for line in cases(__file__, "lines_about_citations") if line not in said.out] == []
     assert "What was found" not in said.out
-
-
-def test_json_follows_its_schema(blade: Blade, made: Path, tmp_path: Path) -> None:
-    path = tmp_path / "mine.md"
     path.write_text("It scores 67.5%<!--blade: pass_at_1-->, on 24 tasks, because of `4/1` (“x y z” 4/1#4).\n")
     said = blade("check", "--json", path, "--run", made / "run")
     assert said.code == 1
     found = json.loads(said.out)
-    jsonschema.Draft202012Validator(SCHEMA).validate(found)
+    schema = json.loads(resources.files("blade").joinpath("check", "check.schema.json").read_text())
+    jsonschema.Draft202012Validator(schema).validate(found)
     assert found["schema"] == "blade.check/2"
     assert found["counts"] == {"supported": 1, "contradicted": 1, "unverifiable": 0, "uncited": 1, "opinion": 0}
     wrong = next(item for item in found["findings"] if item["verdict"] == "contradicted")
     assert (wrong["printed"], wrong["expected"], wrong["query"]) == ("67.5%", "67.01%", "pass_at_1")
     assert wrong["tasks"] == ["4/1"]
-
-
-def test_without_a_run_only_the_arithmetic_is_checked(blade: Blade, tmp_path: Path) -> None:
-    path = tmp_path / "mine.md"
     for share, code in ((30, 0), (45, 1)):
         path.write_text(f"We solved 12 of 40 tasks ({share}%).\n")
         said = blade("check", path)
@@ -192,7 +183,7 @@ OPEN = (
 )
 
 
-def test_what_is_filled_in_holds(blade: Blade, made: Path, tmp_path: Path) -> None:
+def test_what_is_filled_in_holds_and_what_cannot_be_is_left_and_told(blade: Blade, made: Path, tmp_path: Path) -> None:
     path, out = tmp_path / "mine.md", tmp_path / "filled.md"
     path.write_text(OPEN)
     said = blade("cite", path, "--run", made / "run", "-o", out)
@@ -208,10 +199,6 @@ def test_what_is_filled_in_holds(blade: Blade, made: Path, tmp_path: Path) -> No
     assert blade("cite", path, "--run", made / "run").out == text  # printed where no file is named
     assert blade("cite", path, "--run", made / "run", "--in-place").code == 0
     assert path.read_text() == text
-
-
-def test_what_cannot_be_filled_in_is_left_and_told(blade: Blade, made: Path, tmp_path: Path) -> None:
-    path = tmp_path / "mine.md"
     path.write_text("It is {{ count }}, {{ counting }} and {{ 99/0#1 }}.\n")
     said = blade("cite", path, "--run", made / "run", "--json")
     assert said.code == 1

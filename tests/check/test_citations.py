@@ -71,22 +71,16 @@ def test_intervals_bounds_and_words(desk: Desk, text: str, verdict: str) -> None
     assert {item.verdict for item in items} == {verdict}, items
 
 
-def test_the_interval_behind_a_number_is_checked_with_it(desk: Desk) -> None:
+def test_the_interval_and_the_whole_beside_a_number_are_checked_and_its_reading_is_said(desk: Desk) -> None:
     (answer,) = desk.world.ground.ask("pass_at_1")  # type: ignore[misc]
     for high, verdict in ((f"{answer.high:.1%}", SUPPORTED), ("99.9%", CONTRADICTED)):
         ends = f"[{answer.low:.1%}, {high}]"
         (item,) = desk.check(f"It is {answer.value:.1%} {ends}<!--blade: pass_at_1-->.", "citation")
         assert item.verdict == verdict
     assert item.printed == ends
-
-
-def test_what_a_count_is_out_of_is_uncited_unless_it_is_all(desk: Desk) -> None:
     assert desk.check("It passes 9 of 24<!--blade: tasks where difficulty = 'easy'-->.", "number") == []
     (item,) = desk.check("It passes 9 of 99<!--blade: tasks where difficulty = 'easy'-->.", "number")
     assert (item.verdict, item.printed) == (UNCITED, "99")
-
-
-def test_the_reading_says_what_a_citation_is_about(desk: Desk) -> None:
     (item,) = desk.check("Easy ones: 91.7%<!--blade: pass_at_1 where difficulty = 'easy'-->.", "citation")
     assert item.reading == "pass@1 (mean over tasks) where difficulty = 'easy' = 91.67%, n = 9 tasks"
     assert (item.printed, item.query) == ("91.7%", "pass_at_1 where difficulty = 'easy'")
@@ -94,17 +88,12 @@ def test_the_reading_says_what_a_citation_is_about(desk: Desk) -> None:
     assert item.text == "Level: easy | Rate: 91.7%"
 
 
-def test_all_queries_of_a_report_are_asked_in_one_process(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_queries_are_asked_in_one_process_and_one_that_ends_it_takes_none_along(desk: Desk, monkeypatch: pytest.MonkeyPatch, processes: None) -> None:
     jobs: list[query_process.Job] = []
     run = query_process.run
     monkeypatch.setattr(query_process, "run", lambda job: jobs.append(job) or run(job))
     desk.check("".join(f"It is {n}<!--blade: count where turns = {n}-->.\n\n" for n in range(30)))
     assert [len(job.queries) for job in jobs] == [30]
-
-
-def test_a_query_that_ends_its_process_does_not_take_the_others_with_it(
-    desk: Desk, processes: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
     slow = "select count(*) from range(100000000000) a, range(1000000) b"
     monkeypatch.setattr(query_process, "SECONDS", 1.5)
     text = f"It is 92<!--blade: count-->, 5<!--blade: {slow}--> and 24<!--blade: tasks-->."

@@ -10,9 +10,7 @@ from tests.case_tables import cases
 from .conftest import Desk
 
 CALL = '{"order_id":"O-20048","action":"refund","value":"44.40"}'  # stands in 4/1, step 4
-LOCKED = "Error: order O-20023 is locked by the packing line, nothing was changed."  # 2/2, step 9
 FENCED, BLOCK = "```text\n{}\n```\n", "> {}\n"
-WRONG = "the order was never mine to change"
 
 
 VERDICTS = {  # what may become of the texts of each table
@@ -42,7 +40,7 @@ def test_a_block_is_looked_up_where_the_line_above_says(desk: Desk, above: str, 
 def test_what_no_rollout_holds_is_false_only_if_it_is_a_quotation(
     desk: Desk, above: str, form: str, verdicts: list[str]
 ) -> None:
-    assert desk.verdicts(f"{above}\n\n{form.format(WRONG)}", "quotation") == verdicts
+    assert desk.verdicts(above + "\n\n" + form.format("the order was never mine to change"), "quotation") == verdicts
 
 
 def test_what_a_rollout_says_is_no_claim_of_the_report(desk: Desk) -> None:
@@ -55,17 +53,11 @@ def test_what_a_rollout_says_is_no_claim_of_the_report(desk: Desk) -> None:
     assert [item.printed for item in desk.check(note, "number")] == ["82.3%"]
 
 
-def test_a_placeholder_is_not_called_wrong(desk: Desk) -> None:
-    redacted = LOCKED.replace("O-20023", "[ID:1a2b3c4d]")
+def test_placeholders_and_notes_beside_a_run_are_not_called_wrong_and_many_quotations_are_answered(desk: Desk) -> None:
+    redacted = "Error: order [ID:1a2b3c4d] is locked by the packing line, nothing was changed."
     assert desk.verdicts(f"The tool says “{redacted}” (2/2#9).", "quotation") == [SUPPORTED]
     assert desk.verdicts(f"The tool says “{redacted} Twice.” (2/2#9).", "quotation") == [CONTRADICTED]
-
-
-def test_the_notes_beside_a_run_may_be_quoted(desk: Desk) -> None:
     note = "Every task, tool, rollout and reward of this run is invented."
     assert desk.verdicts(f"A note left beside the run:\n\n```text\n{note}\n```\n", "quotation") == [SUPPORTED]
-
-
-def test_many_quotations_that_stand_nowhere_are_answered(desk: Desk) -> None:
     text = "".join(f"The agent says “this is what I never said, number {n}”.\n\n" for n in range(2_000))
     assert set(desk.verdicts(text, "quotation")) <= {CONTRADICTED, UNVERIFIABLE}

@@ -6,7 +6,6 @@ import json
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,14 +26,8 @@ from .conftest import Desk
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = ROOT.parent / "shared" / "data"
+pytestmark = pytest.mark.usefixtures("module_cache")
 CLAIMS = tomllib.loads((ROOT / "tests" / "claims" / "claims.toml").read_text())["claim"]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("BLADE_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
-        yield
 
 
 @pytest.fixture(scope="module")

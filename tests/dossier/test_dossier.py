@@ -8,7 +8,7 @@ import re
 import shlex
 import string
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -40,16 +40,7 @@ Written = Callable[[str, float], tuple[Injected, Session]]
 
 
 @pytest.fixture(scope="module")
-def cached(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A cache folder that lasts as long as the sessions that are kept in it."""
-    folder = tmp_path_factory.mktemp("cache")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("BLADE_CACHE_DIR", str(folder))
-        yield folder
-
-
-@pytest.fixture(scope="module")
-def planted(cached: Path, tmp_path_factory: pytest.TempPathFactory) -> Written:
+def planted(module_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Written:
     """A run with one fault in it, and what was concluded of it."""
 
     def written(fault: str, prevalence: float) -> tuple[Injected, Session]:
@@ -87,7 +78,7 @@ def desk_rows() -> list[Row]:
 
 
 @pytest.fixture(scope="module")
-def desk(cached: Path, tmp_path_factory: pytest.TempPathFactory) -> Session:
+def desk(module_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Session:
     return session([str(make_run(tmp_path_factory.mktemp("desk"), desk_rows()))])
 
 
@@ -227,16 +218,9 @@ def test_the_rollout_in_focus_is_the_blamed_one_or_the_one_asked_for(tell: Tell,
     assert [focus(tell(repeat=repeat)) for repeat in range(4)] == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize(
-    ("place", "says"),
-    [
-        (("1", 3, 3, None, "red lamp"), "group example | 1/3, step 3: red lamp"),
-        (("1", 3, None, "verifier_message", "not green"), "group example | 1/3, verifier_message: not green"),
-        (("0", 1, 3, None, "red"), ""),  # it is read below
-    ],
-)
-def test_a_group_is_quoted_from_its_example_unless_that_is_read_below(tell: Tell, of: Facts, place: tuple[Any, ...], says: str) -> None:
-    quote = Evidence("rollouts", place[0], place[1], step=place[2], field=place[3], quote=place[4])
+@pytest.mark.parametrize(("place", "says"), cases(__file__, "group examples"))
+def test_a_group_is_quoted_from_its_example_unless_that_is_read_below(tell: Tell, of: Facts, place: dict[str, Any], says: str) -> None:
+    quote = Evidence("rollouts", **place)
     text = tell(report={"groups": (replace(of.groups[0], quote=quote, consequences=("a wrong lamp",)),)})
     assert says in text
     assert ("group example" in text) == bool(says)
@@ -318,7 +302,7 @@ def run(tmp_path: Path) -> Path:
     return make_run(tmp_path / "run", desk_rows())
 
 
-def test_the_dossier_of_a_task_by_its_key_and_by_its_name_on_the_screen_and_as_json(blade: Blade, run: Path) -> None:
+def test_the_dossier_of_a_task_by_its_key_and_by_its_name_on_the_screen_and_as_json_with_its_commands(blade: Blade, run: Path) -> None:
     by_key = blade("show", run, "0", "--dossier")
     assert by_key.code == 0
     assert by_key.out.startswith("# dossier of one task: sometimes passes")
@@ -330,6 +314,11 @@ def test_the_dossier_of_a_task_by_its_key_and_by_its_name_on_the_screen_and_as_j
     assert printed["text"] == blade("show", run, "0", "--dossier", "--budget", 900).out
     assert printed["tokens"] == tokens(printed["text"]) <= printed["budget"] == 900
     assert (printed["run"], printed["task"]) == ("rollouts", "0")
+    shows = [line for line in commands(by_key.out) if line.startswith("blade show")]
+    assert len(shows) == 2
+    for line in shows:
+        said = blade(*shlex.split(line)[1:])
+        assert (said.code, "write_order" in said.out) == (0, True)
 
 
 @pytest.mark.parametrize(("words", "says"), cases(__file__, "refused"))
@@ -349,22 +338,11 @@ def test_of_several_runs_one_is_named(blade: Blade, tmp_path: Path) -> None:
     assert all(" --run rollouts:bob" in line for line in commands(said.out))
 
 
-def test_the_commands_of_a_dossier_show_what_they_promise(blade: Blade, run: Path) -> None:
-    text = blade("show", run, "0", "--dossier").out
-    shows = [line for line in commands(text) if line.startswith("blade show")]
-    assert len(shows) == 2
-    for line in shows:
-        said = blade(*shlex.split(line)[1:])
-        assert (said.code, "write_order" in said.out) == (0, True)
-
-
 # Faults of single calls, of loops, of ends, of checks, of limits, and of the whole run.
 FAULTS = (
     "timeout", "dangling_call", "ungrounded_arg", "cycle", "ignored_error", "missing_required_tool",
     "extra_side_effect", "finish_on_red", "refusal", "right_then_wrong", "unconfirmed_write", "broken_verifier",
 )  # fmt: skip
-LEAST_SHOWN = 0.95
-MOST_TOKENS = 4000
 WORDS = 40  # characters from its beginning by which the words of a step are known
 
 
@@ -394,12 +372,12 @@ def test_the_decisive_step_is_in_the_dossier_of_nearly_every_failed_task(planted
             places = [(truth.repeat, steps[truth.repeat][truth.step]) for truth in truths if truth.step is not None]
             if places:
                 page = dossier(facts, task, traces)
-                assert page.tokens <= page.budget == BUDGET < MOST_TOKENS
+                assert page.tokens <= page.budget == BUDGET < 4000
                 hits[fault].append(any(is_shown(page.text, *place) for place in places))
     table = "\n".join(f"{fault:24} {sum(hits[fault])} of {len(hits[fault])}" for fault in FAULTS)
     every = [hit for several in hits.values() for hit in several]
     assert len(every) >= len(FAULTS), table
-    assert sum(every) >= LEAST_SHOWN * len(every), table
+    assert sum(every) >= 0.95 * len(every), table
 
 
 # ---- Whatever a rollout holds -----------------------------------------------------------------------
@@ -457,7 +435,7 @@ def test_no_text_of_a_rollout_passes_for_ours(desk: Session, text: str, budget: 
 
 
 @pytest.fixture(scope="module")
-def forged(cached: Path, tmp_path_factory: pytest.TempPathFactory) -> Session:
+def forged(module_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Session:
     """A run in which every text, name and key is forged, and a check of a forged name fails."""
     check = f"cause: IR\n$ blade label | {MARK}"
     rows = []
@@ -561,12 +539,9 @@ def test_no_estimate_is_below_what_tokenizers_count(text: str) -> None:
     assert tokens(text) >= COUNTED[text]
 
 
-def test_plain_prose_is_not_estimated_far_too_high() -> None:
+def test_plain_prose_is_not_estimated_far_too_high_and_costs_less_than_what_holds_no_words() -> None:
     prose = "The agent booked the cheaper flight and told the user that nothing else was left to do. " * 20
     assert 18 * 20 <= tokens(prose) <= 1.4 * 18 * 20
-
-
-def test_what_holds_no_words_costs_more_a_character_than_words() -> None:
     draw = random.Random(1)
     words = "please read the policy before you change an order of this customer " * 8
     noise = " ".join("".join(draw.choices(string.ascii_lowercase, k=6)) for _ in range(80))

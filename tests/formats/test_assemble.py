@@ -233,16 +233,13 @@ def test_block_borders_do_not_matter(tmp_path: Path, told: Callable[..., dict[st
         assert told(make_run(tmp_path / str(size), rows)) == expected
 
 
-def test_reading_again_changes_nothing(tmp_path: Path, told: Callable[..., dict[str, Any]]) -> None:
+def test_reading_again_and_the_order_of_the_sidecars_change_nothing(tmp_path: Path, told: Callable[..., dict[str, Any]]) -> None:
     path = make_run(tmp_path, odd_rows())
     told(path)
     with path.open("ab") as file:
         file.write(joined([make_row(50, 0)]))
     grown = told(path)
     assert grown == told(make_run(tmp_path / "new", [*odd_rows(), make_row(50, 0)]))
-
-
-def test_order_of_the_sidecars_does_not_matter(tmp_path: Path, told: Callable[..., dict[str, Any]]) -> None:
     inputs = [make_input(row) for row in ROWS]
     failed = [{**ROWS[5], "_ng_failure_class": name} for name in ("judge_failed", "timeout_exceeded", "judge_failed", "agent_run_error")]
     failed += [{**ROWS[4], "_ng_failure_class": name, "_ng_attempt_index": at} for at, name in ((2, "first"), (1, "zeroth"))]

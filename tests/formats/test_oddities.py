@@ -46,13 +46,15 @@ def test_negative_and_unbounded_rewards(tmp_path: Path, diagnosed: Blade, reward
     assert given.run["score_name"] == "pass_at_1"
 
 
-def test_parts_of_a_reward_and_keys_with_spaces_and_slashes_are_fields(tmp_path: Path, loaded: Load) -> None:
+def test_parts_of_a_reward_and_keys_with_spaces_are_fields_and_host_paths_no_settings(tmp_path: Path, loaded: Load, diagnosed: Blade) -> None:
     name = "OCRBench/Regular Text Recognition"
     rows = [make_row(n, 0, 2.0, reward_components={"format": 1.0, "answer": n}, **{name: n / 4}) for n in range(4)]
     fields = loaded(make_run(tmp_path, rows))[0].run.rollouts.fields
     assert fields["reward_components.format"].number.tolist() == [1.0] * 4
     assert fields["reward_components.answer"].number.tolist() == [0, 1, 2, 3]
     assert fields[name].number.tolist() == [0, 0.25, 0.5, 0.75]
+    rows = [make_row(n, 0, deliverables_dir="/home/someone/x", instance_config={"path": "/home/someone/y"}) for n in range(2)]
+    assert "/home/someone" not in str(diagnosed(f"x={make_run(tmp_path / 'paths', rows)}").run["settings"])
 
 
 @pytest.mark.parametrize(("fields", "counts"), cases(__file__, "counted trajectories"))
@@ -65,15 +67,8 @@ def test_trajectories_are_counted_wherever_they_stand(tmp_path: Path, loaded: Lo
     assert f"{counts[0]} steps{source}" in blade("show", path, "0/0").out
 
 
-def test_host_paths_stay_out_of_settings(tmp_path: Path, diagnosed: Blade) -> None:
-    rows = [make_row(n, 0, deliverables_dir="/home/someone/x", instance_config={"path": "/home/someone/y"}) for n in range(2)]
-    assert "/home/someone" not in str(diagnosed(f"x={make_run(tmp_path, rows)}").run["settings"])
-
-
 @pytest.mark.parametrize(("usage", "tokens"), cases(__file__, "usage"))
 def test_usage_in_its_shapes(tmp_path: Path, loaded: Load, usage: Any, tokens: list[int] | None) -> None:
     rollouts = loaded(make_run(tmp_path, [make_row(0, 0, response=make_response(usage=usage))]))[0].run.rollouts
     told = [rollouts.input_tokens[0], rollouts.output_tokens[0], rollouts.total_tokens[0]]
     assert told == tokens if tokens else [value != value for value in told] == [True] * 3
-
-

@@ -47,7 +47,7 @@ def skilled(task: int, repeat: int, reward: float, skill: str | None, **changed:
 # -- parts ----------------------------------------------------------------------------------------
 
 
-def test_skill_sets_become_runs(parted: Any) -> None:
+def test_skill_sets_become_runs_that_keep_all_their_rows_and_in_each_the_highest_attempt_wins(parted: Any) -> None:
     skills = ["aa", "aa", "bb", "bb"]
     rows = [skilled(task, repeat, float(skill == "bb"), skill) for task in range(3) for repeat, skill in enumerate(skills)]
     parts = parted(rows, "skills_ref.hash")
@@ -55,6 +55,11 @@ def test_skill_sets_become_runs(parted: Any) -> None:
     assert [part.rollouts.reward.tolist() for part in parts] == [[0.0] * 6, [1.0] * 6]
     assert [part.settings["skills_ref.hash"] for part in parts] == ["aa", "bb"]
     assert [part.rollouts.repeat.tolist() for part in parts] == [[0, 1] * 3, [2, 3] * 3]
+    old = [skilled(task, repeat, 0.0, "aa") for task in range(2) for repeat in range(2)]
+    new = [skilled(task, repeat, 1.0, "bb", _ng_attempt_index=1) for task in range(2) for repeat in range(2)]
+    parts = parted([*old, *new, skilled(0, 0, 0.5, "aa", _ng_attempt_index=2)], "skills_ref.hash")
+    assert [part.rollouts.reward.tolist() for part in parts] == [[0.5, 0.0, 0.0, 0.0], [1.0] * 4]
+    assert [(part.coverage.duplicates, part.coverage.superseded) for part in parts] == [(0, 1), (0, 0)]
 
 
 def test_what_is_expected_of_a_part_is_inferred_from_its_rows(parted: Any) -> None:
@@ -65,22 +70,11 @@ def test_what_is_expected_of_a_part_is_inferred_from_its_rows(parted: Any) -> No
     assert (many.coverage.expected, many.coverage.lost, many.coverage.lost_keys) == (12, 1, (("3", 4),))
     assert many.coverage.expected_from == "inferred: tasks x modal repeats"
     assert many.coverage.expected_per_task.tolist() == [3, 3, 3, 3]
-
-
-def test_rows_that_were_dealt_out_unevenly_are_not_called_lost(parted: Any) -> None:
     dealt = ["aaaab", "aaabb", "aabbb", "aaaab", "abbbb"]
     rows = [make_row(task, repeat, 1.0, arm=arm) for task, arms in enumerate(dealt) for repeat, arm in enumerate(arms)]
     for part in parted(rows, "arm"):
         assert (part.coverage.lost, part.coverage.expected_from) == (0, "inferred: the rows that came")
         assert part.coverage.expected == part.coverage.scored == len(part.rollouts.task)
-
-
-def test_two_evaluations_in_one_file_keep_all_their_rows_and_in_each_the_highest_attempt_wins(parted: Any) -> None:
-    old = [skilled(task, repeat, 0.0, "aa") for task in range(2) for repeat in range(2)]
-    new = [skilled(task, repeat, 1.0, "bb", _ng_attempt_index=1) for task in range(2) for repeat in range(2)]
-    parts = parted([*old, *new, skilled(0, 0, 0.5, "aa", _ng_attempt_index=2)], "skills_ref.hash")
-    assert [part.rollouts.reward.tolist() for part in parts] == [[0.5, 0.0, 0.0, 0.0], [1.0] * 4]
-    assert [(part.coverage.duplicates, part.coverage.superseded) for part in parts] == [(0, 1), (0, 0)]
 
 
 def test_rows_of_other_agents_stay_out(tmp_path: Path, loaded: Load) -> None:
@@ -169,41 +163,29 @@ def by_row(value: Callable[[int, int], Any]) -> list[Any]:
     return [value(task, repeat) for task in range(40) for repeat in (0, 1)]
 
 
-def test_a_fingerprint_is_one_hash_a_task() -> None:
+def test_a_fingerprint_is_one_hash_a_task_where_that_tells_something() -> None:
     found = prints_of({"gold": by_row(lambda task, repeat: f"g{task}")}, tasks=["50"])["gold"]
     assert (found.dtype, found.size, int(found[-1])) == (np.uint64, 41, 0)
     assert len(np.unique(found)) == 41
-
-
-def test_what_varies_within_a_task_or_is_empty_tells_nothing() -> None:
     odd = by_row(lambda task, repeat: {3: f"g{repeat}", 4: None, 5: ""}.get(task, f"g{task}"))
     assert np.flatnonzero(prints_of({"gold": odd})["gold"] == 0).tolist() == [3, 4, 5]
     torn = by_row(lambda task, repeat: ... if repeat and task < 10 else f"g{task}")
     assert (prints_of({"gold": torn})["gold"] != 0).all()  # a broken row lacks it, the others tell
-
-
-def test_fields_that_are_no_identity_are_left_out() -> None:
     assert prints_of({"gold": by_row(lambda task, repeat: "same")}) == {}
     assert prints_of({"gold": by_row(lambda task, repeat: f"{task % 9} {repeat}")}) == {}
     rollouts = make_rollouts(REWARDS, fields={"verdict": by_row(lambda task, repeat: f"v{task}")})
     assert columns_hashed(rollouts) == {}
+    fields = {f"expected_{letter}": by_row(lambda task, repeat: f"e{task}") for letter in "abcdefghijklmnop"}
+    found = prints_of({**fields, "task_id": by_row(lambda task, repeat: f"t{task}")})
+    assert next(iter(found)) == "task_id"
+    assert len(found) == 8
+    assert columns_hashed(make_rollouts({}, tasks=["1"])) == {}
 
 
 @pytest.mark.parametrize(("n_varying", "is_kept"), [(2, True), (3, False)])
 def test_a_prompt_counts_only_if_it_holds_still_in_nearly_all_tasks(n_varying: int, is_kept: bool) -> None:
     prompts = by_row(lambda task, repeat: f"p{task} {repeat if task < n_varying else ''}")
     assert (PROMPT in prints_of({PROMPT: prompts})) is is_kept
-
-
-def test_ids_come_first_and_few_fields_are_read() -> None:
-    fields = {f"expected_{letter}": by_row(lambda task, repeat: f"e{task}") for letter in "abcdefghijklmnop"}
-    found = prints_of({**fields, "task_id": by_row(lambda task, repeat: f"t{task}")})
-    assert next(iter(found)) == "task_id"
-    assert len(found) == 8
-
-
-def test_a_run_without_rows_has_no_fingerprints() -> None:
-    assert columns_hashed(make_rollouts({}, tasks=["1"])) == {}
 
 
 def test_two_readings_of_the_same_tasks_know_each_other(tmp_path: Path, loaded: Load) -> None:
@@ -226,9 +208,7 @@ def test_two_readings_of_the_same_tasks_know_each_other(tmp_path: Path, loaded: 
 
 # -- fingerprints, however their JSON is spelled ---------------------------------------------------
 
-Spelling = Callable[[Row], str]
-
-SPELLINGS: dict[str, Spelling] = {
+SPELLINGS: dict[str, Callable[[Row], str]] = {
     "compact": lambda row: json.dumps(row, ensure_ascii=False, separators=(",", ":")),
     "spaced": lambda row: json.dumps(row, ensure_ascii=False),
     "sorted": lambda row: json.dumps(row, ensure_ascii=False, separators=(",", ":"), sort_keys=True),

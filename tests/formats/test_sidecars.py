@@ -85,14 +85,7 @@ def test_metrics_of_all_generations(tmp_path: Path, reported: Read, case: str, k
         (tmp_path / f"rollouts_{kind}.json{f'.{how}' if how else ''}").unlink()
 
 
-PROFILES: list[tuple[list[Row], dict[str, float]]] = [
-    ([{"mean/reward": 0.5, "num_rollouts": 2}, {"mean/reward": 1.0, "num_rollouts": 2}], {"num_rollouts": 4.0}),
-    ([{"mean/reward": 0.75, "sample": {}}] * 2, {}),
-    ([{"mean/reward": 0.75, "num_rollouts": [3], "agent_ref": 7}] * 2, {}),
-]
-
-
-@pytest.mark.parametrize(("lines", "counts"), PROFILES)
+@pytest.mark.parametrize(("lines", "counts"), cases(__file__, "reward profiles"))
 @pytest.mark.parametrize("how", [None, "gz", "zst"])
 def test_reward_profiling(tmp_path: Path, reported: Read, lines: list[Row], counts: dict[str, float], how: str | None) -> None:
     put(tmp_path, "rollouts_reward_profiling.jsonl", joined(lines) + b"\n", how)
@@ -150,18 +143,15 @@ def test_broken_metrics_do_not_stop_a_diagnosis(run: Path, tmp_path: Path, diagn
 # -- row sidecars ---------------------------------------------------------------------------------
 
 
-def test_broken_lines_of_row_sidecars_are_noted(tmp_path: Path, diagnosed: Blade) -> None:
+def test_broken_lines_of_row_sidecars_are_noted_and_junk_counts_as_absent(tmp_path: Path, diagnosed: Blade) -> None:
     inputs = [make_input(row) for row in ROWS]
     path = make_run(tmp_path, ROWS[:3], inputs=[*inputs, "<torn"], failures=["junk", ROWS[3]])
     said = diagnosed(path)
     assert (said.run["expected_rollouts"], said.run["scored"], said.run["failed"]) == (4, 3, 1)
     files = [Path(entry["file"]).name for entry in said.report["skipped"]]
     assert files == ["rollouts_materialized_inputs.jsonl", "rollouts_failures.jsonl"]
-
-
-def test_row_sidecars_of_junk_count_as_absent(tmp_path: Path, diagnosed: Blade) -> None:
-    path = make_run(tmp_path, ROWS, inputs=["junk"], failures=["junk"])
-    assert diagnosed(path).run["expected_rollouts"] == 4
+    junk = make_run(tmp_path / "junk", ROWS, inputs=["junk"], failures=["junk"])
+    assert diagnosed(junk).run["expected_rollouts"] == 4
 
 
 # -- configuration --------------------------------------------------------------------------------
@@ -181,10 +171,7 @@ def test_settings_that_bear_on_a_score_without_secrets(run: Path, tmp_path: Path
     assert settings_of(run) == (settings, [])
 
 
-@pytest.mark.parametrize(
-    ("datasets", "name"),
-    [([{"name": "sums"}, {"name": "sums"}], "sums"), ([{"name": "a"}, {"name": "b"}], None), ([{}], None), ("sums", None), (None, None)],
-)
+@pytest.mark.parametrize(("datasets", "name"), cases(__file__, "manifests"))
 def test_a_manifest_names_the_benchmark(run: Path, tmp_path: Path, datasets: object, name: str | None) -> None:
     put(tmp_path, f"{run.stem}_manifest.json", json.dumps({"datasets": datasets}).encode())
     assert sidecars.benchmark(artifacts_of(run)).name == name
@@ -228,7 +215,7 @@ def test_a_config_of_any_size_gives_few_short_settings(run: Path, tmp_path: Path
 # -- notes ----------------------------------------------------------------------------------------
 
 
-def test_notes(run: Path, tmp_path: Path, diagnosed: Blade) -> None:
+def test_notes_are_read_and_told_where_they_cannot_be(run: Path, tmp_path: Path, diagnosed: Blade, deny: Callable[[Path], None]) -> None:
     (tmp_path / "notes.md").write_text("# beside\n" + "x" * 100_000)
     (tmp_path / "other.md").write_bytes(b"given \xff")
     (beside,) = diagnosed(run).run["notes"]
@@ -237,9 +224,6 @@ def test_notes(run: Path, tmp_path: Path, diagnosed: Blade) -> None:
     assert diagnosed(run, "--notes", tmp_path / "other.md").run["notes"] == ["given \ufffd"]
     (tmp_path / "notes.md").write_text("  \n")
     assert diagnosed(run).run["notes"] == []
-
-
-def test_notes_that_cannot_be_read(run: Path, tmp_path: Path, diagnosed: Blade, deny: Callable[[Path], None]) -> None:
     said = diagnosed(run, "--notes", tmp_path / "no.md")
     assert (said.code, said.error["slug"]) == (4, "unreadable-file")
     (tmp_path / "notes.md").write_text("x")
@@ -267,12 +251,9 @@ def test_bad_facts(run: Path, tmp_path: Path, diagnosed: Blade, text: str, why: 
     assert why in said.error["error"]
 
 
-def test_the_draft_is_accepted(run: Path, tmp_path: Path, blade: Blade) -> None:
+def test_the_draft_is_accepted_and_a_declared_code_names_the_rows_that_have_it(run: Path, tmp_path: Path, blade: Blade) -> None:
     (tmp_path / "blade.toml").write_text(blade("init", run).out)
     assert blade("diagnose", "--json", run).code == 0
-
-
-def test_a_declared_code_names_the_rows_that_have_it(tmp_path: Path, blade: Blade) -> None:
     rows = [make_row(task, 0, float(task % 2), exit_code=137 if task % 6 == 0 else 0) for task in range(60)]
     path = make_run(tmp_path, rows)
     code = '[[codes]]\nfield = "exit_code"\nequals = 137\ncause = "IR"\nmode = "killed for memory"\n'

@@ -59,7 +59,7 @@ def test_images_are_not_dumped(item: dict[str, Any]) -> None:
 # -- trajectories that stand elsewhere ------------------------------------------------------------
 
 
-def test_chat_messages_with_tool_calls() -> None:
+def test_chat_messages_and_whose_the_calls_and_results_in_them_are() -> None:
     found, source = read([], result={"messages": CHAT, "reward_info": {}})
     assert source == "result.messages"
     assert [step.kind for step in found] == ["user", "message", "call", "call", "result", "result", "message"]
@@ -67,19 +67,15 @@ def test_chat_messages_with_tool_calls() -> None:
     assert [step.answered for step in found if step.kind == "call"] == [True, True]
     assert [step.failed for step in found if step.kind == "result"] == [None, True]
     assert found[3].arguments == '{"x":2}'
-
-
-def test_tool_calls_of_a_simulated_user_are_not_the_model() -> None:
     call = {"id": "u1", "name": "toggle", "arguments": {}, "requestor": "user"}
     found, _ = read([], result={"messages": [{"role": "user", "content": None, "tool_calls": [call]}]})
     assert [(step.kind, step.tool) for step in found] == [("user", "toggle")]
-
-
-def test_several_results_in_one_message() -> None:
     both = [{"role": "tool", "id": call_id, "content": text} for call_id, text in (("t1", "one"), ("t2", "two"))]
     found, _ = read([], result={"messages": [CHAT[1], {"role": "tool", "tool_messages": both}]})
     assert [step.text for step in found if step.kind == "result"] == ["one", "two"]
     assert [step.answered for step in found if step.kind == "call"] == [True, True]
+    found, source = read([make_message("from the output")], result={"messages": CHAT})
+    assert ([step.text for step in found], source) == (["from the output"], "response.output")
 
 
 @pytest.mark.parametrize(("fields", "source", "n"), cases(__file__, "nested trajectories"))
@@ -87,11 +83,6 @@ def test_nested_trajectories(fields: dict[str, Any], source: str, n: int) -> Non
     found, where = read([], **filled(fields))
     assert (where, len(found)) == (source, n)
     assert all(len(step.text) < 1000 for step in found)
-
-
-def test_the_output_wins_over_a_nested_trajectory() -> None:
-    found, source = read([make_message("from the output")], result={"messages": CHAT})
-    assert ([step.text for step in found], source) == (["from the output"], "response.output")
 
 
 @pytest.mark.parametrize("row", [{"response": response} for response in (None, "text", [], 5, {"output": None}, {"output": {"a": 1}})] + [{}])
@@ -102,22 +93,16 @@ def test_no_output_at_all(row: dict[str, Any]) -> None:
 # -- values and quotations ------------------------------------------------------------------------
 
 
-def test_value_at_a_path() -> None:
+def test_values_at_paths_and_quotations_are_exact_also_of_rows_that_the_interpreter_would_not_parse() -> None:
     row = {"a": {"b": {"c": 1}}, "a.b": 2, "x/y": 3, "n": None}
     for path, value in {"a.b.c": 1, "a.b": 2, "x/y": 3, "n": None}.items():
         assert rollout_steps.value_at(row, path) == value
     for path in ("", "a.c", "a.b.c.d", "z", "n.x"):
         assert rollout_steps.value_at(row, path) is rollout_steps.NOTHING
-
-
-def test_quotations_are_exact() -> None:
     assert rollout_steps.quotable("as it is\n") == "as it is\n"
     assert rollout_steps.quotable([]) == "[]"
     assert rollout_steps.quotable({"a": [1, "é"]}) == '{"a":[1,"é"]}'
     assert rollout_steps.quotable({"image": PIXELS}) == json.dumps({"image": PIXELS}, separators=(",", ":"))
-
-
-def test_rows_that_the_interpreter_would_not_parse() -> None:
     assert rollout_steps.parsed(b'{"a":NaN,"b":1' + b"0" * 5000 + b"}")[0] is not None
     assert rollout_steps.parsed(b"[1]") == (None, "a JSON array, not an object")
     assert rollout_steps.parsed(b"{")[0] is None

@@ -80,7 +80,7 @@ def attributed(path: Path, task: str) -> Any:
     return next(one for one in report_on(path).attributions if one.task == task)
 
 
-def test_it_overrides_the_proposal_and_says_so(path: Path, blade: Blade) -> None:
+def test_it_overrides_the_proposal_and_says_so_in_a_report_that_is_true(path: Path, blade: Blade) -> None:
     before = attributed(path, "2")
     label(path, "2", "TI")
     after = attributed(path, "2")
@@ -100,22 +100,7 @@ def test_it_overrides_the_proposal_and_says_so(path: Path, blade: Blade) -> None
     wire = json.loads((pages / "report.json").read_text())
     assert [one["judged_by"] for one in wire["attributions"] if one["task"] == "2"] == ["ann"]
     assert [(one["by"], one["cause"]) for one in wire["judgements"]] == [("ann", "TI")]
-
-
-def test_losses_still_add_up_and_move_to_the_cause_whatever_the_order_of_rows(path: Path) -> None:
-    label(path, "2", "TI")
-    report = report_on(path)
-    assert math.fsum(one.lost for one in report.losses) == pytest.approx(1 - (report.runs[0].score or 0), abs=1e-9)
-    of_task = sum(one.lost for one in report.losses if one.cause is Cause.TASK_OR_VERIFIER)
-    assert of_task == pytest.approx(1 / 5, abs=1e-9)
-    make_run(path.parent, rows()[::-1])
-    assert report_on(path).losses == report.losses
-
-
-def test_a_report_with_judgements_is_true(path: Path, blade: Blade) -> None:
-    label(path, "2", "TI")
     label(path, "4", "BI", "bob", mode="false success")
-    pages = path.parent / "report"
     assert blade("diagnose", path, "-o", pages).code == 0
     for name in ("report.md", "report.json"):
         counts = json.loads(blade("check", pages / name, "--run", path, "--json").out)["counts"]
@@ -128,8 +113,14 @@ def test_a_report_with_judgements_is_true(path: Path, blade: Blade) -> None:
     assert told["counts"]["contradicted"] > 0
 
 
-def test_it_survives_a_new_diagnosis_and_falls_with_its_rows(path: Path) -> None:
+def test_losses_still_add_up_and_move_to_the_cause_and_a_judgement_falls_with_its_rows(path: Path) -> None:
     label(path, "2", "TI")
+    report = report_on(path)
+    assert math.fsum(one.lost for one in report.losses) == pytest.approx(1 - (report.runs[0].score or 0), abs=1e-9)
+    of_task = sum(one.lost for one in report.losses if one.cause is Cause.TASK_OR_VERIFIER)
+    assert of_task == pytest.approx(1 / 5, abs=1e-9)
+    make_run(path.parent, rows()[::-1])
+    assert report_on(path).losses == report.losses
     label(path, "4", "BI")
     changed = [row for row in rows() if row["_ng_task_index"] != 2]
     make_run(path.parent, [*changed, *(trajectory(7, at, 0.0) | {"_ng_task_index": 2} for at in range(3))])
@@ -153,7 +144,7 @@ def test_it_does_not_move_to_another_task_or_agent(path: Path, blade: Blade) -> 
     assert blade("label", path, "2/0", "--withdraw", "--by", "ann").code == 0
 
 
-def test_where_authors_differ_the_last_word_stands_and_the_other_is_told(path: Path) -> None:
+def test_where_authors_differ_the_last_word_stands_the_other_is_told_and_agreement_is_counted(path: Path) -> None:
     label(path, "2", "TI", "ann")
     label(path, "2", "BI", "bob")
     found = attributed(path, "2")
@@ -162,15 +153,12 @@ def test_where_authors_differ_the_last_word_stands_and_the_other_is_told(path: P
     assert any(text.startswith("ann says TI") for text in found.against)
     waiting = reviewing.queue(pipeline.session([str(path)])).waiting
     assert next(one.reason for one in waiting if one.task == "2") == "judged, and the judges disagree"
-
-
-def test_agreement_is_counted_with_the_engine_and_between_authors(path: Path) -> None:
     for task, ann, bob in (("2", "TI", "TI"), ("4", "BI", "TI"), ("1", "UK", "UK")):
         label(path, task, ann, "ann")
         label(path, task, bob, "bob")
-    found = {(one.first, one.second): one for one in report_on(path).agreements}
-    assert set(found) == {("engine", "ann"), ("engine", "bob"), ("ann", "bob")}
-    both = found["ann", "bob"]
+    pairs = {(one.first, one.second): one for one in report_on(path).agreements}
+    assert set(pairs) == {("engine", "ann"), ("engine", "bob"), ("ann", "bob")}
+    both = pairs["ann", "bob"]
     assert (both.n, both.agreed) == (3, 2)
     assert both.kappa is not None
     assert math.isclose(both.kappa, 0.5)  # agreed 2/3; by chance 1/3: (2/3 - 1/3) / (1 - 1/3)
@@ -277,11 +265,14 @@ def judged(path: Path, **changed: Any) -> Any:
     return found[0] if found else refused[0]
 
 
-def test_a_judgement_that_holds_is_accepted(path: Path) -> None:
+def test_a_judgement_that_holds_is_accepted_as_its_row_stands_else_all_reasons_are_told(path: Path) -> None:
     told = judged(path)
     assert (told.task, told.cause, told.repeat, told.step, told.by) == ("2", Cause.BEHAVIOUR, 1, 5, "ann")
     assert told.proposed is not None
     assert told.at.endswith("Z")
+    assert judged(path, quote="on its way, as you").quote == "on its way,\nas you"
+    told = judged(path, cause="odd", mechanism=None, repeat=9)
+    assert all(reason in told for reason in ("is no cause", "mechanism is missing", "has no repeat 9"))
 
 
 WORDS = {"ERROR": ERROR, "LONG": "x" * 2001}
@@ -300,15 +291,6 @@ def test_what_does_not_hold_is_refused_with_a_reason(path: Path, name: str) -> N
 @pytest.mark.parametrize("name", cases(__file__, "accepted"))
 def test_near_misses_are_accepted(path: Path, name: str) -> None:
     assert not isinstance(judged(path, **changes(cases(__file__, "accepted")[name])), str)
-
-
-def test_the_quotation_is_kept_as_it_stands_in_the_row(path: Path) -> None:
-    assert judged(path, quote="on its way, as you").quote == "on its way,\nas you"
-
-
-def test_several_reasons_are_told_at_once(path: Path) -> None:
-    told = judged(path, cause="odd", mechanism=None, repeat=9)
-    assert all(reason in told for reason in ("is no cause", "mechanism is missing", "has no repeat 9"))
 
 
 def test_nothing_is_kept_when_one_of_many_is_refused(path: Path) -> None:
@@ -364,19 +346,6 @@ def test_every_condition_judges_the_failed_tasks(blade: Blade, run: Path, condit
     assert "fallen" not in again.out
 
 
-def test_a_condition_stands_in_the_report_as_a_ground(blade: Blade, run: Path, tmp_path: Path) -> None:
-    by_condition(blade, run, "calls('refund') = 0")
-    assert blade("diagnose", run, "-o", tmp_path / "out").code == 0
-    wire = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
-    assert {(one["condition"], len(one["evidence"])) for one in wire["judgements"]} == {("calls('refund') = 0", 0)}
-    grounds = [one["grounds"] for one in wire["attributions"] if one["judged_by"] == "ann"]
-    assert len(grounds) == 4
-    assert all("the rollout meets the condition calls('refund') = 0" in told for told in grounds)
-    page = tmp_path / "out" / "report.md"
-    assert blade("check", page, "--run", run).code == 0
-    assert "where calls('refund') = 0: BI" in blade("label", run).out
-
-
 def test_a_condition_holds_for_the_rollout_it_was_given_for(blade: Blade, run: Path) -> None:
     by_condition(blade, run, "turns > 1")
     text = run.read_text(encoding="utf-8").replace("I look at order O-2 first", "I look elsewhere first")
@@ -390,25 +359,9 @@ def test_a_condition_holds_for_the_rollout_it_was_given_for(blade: Blade, run: P
 WITHOUT = {"quote": None, "step": None}  # what a judgement by condition lacks
 
 
-@pytest.mark.parametrize(
-    ("condition", "why"),
-    [
-        ("calls('refund') > 0", "no failing row of 2/1 meets the condition"),
-        ("nosuch = 1", "the condition cannot be asked"),
-        ("turns > 1\x07", "condition holds control or invisible characters"),
-        (None, "quote is missing"),  # neither a place nor a condition
-    ],
-)
-def test_a_condition_that_does_not_hold_is_refused(path: Path, condition: str | None, why: str) -> None:
-    assert why in judged(path, **WITHOUT, condition=condition)
-
-
-def test_a_condition_that_holds_is_kept_without_a_quotation(path: Path) -> None:
+def test_a_condition_that_holds_is_kept_without_a_quotation_and_with_the_hash_of_its_rollout(path: Path) -> None:
     kept = judged(path, **WITHOUT, condition="calls('refund') = 0")
     assert (kept.quote, kept.condition, kept.shown("run")) == ("", "calls('refund') = 0", ())
-
-
-def test_without_a_hash_of_its_rollout_a_condition_holds_nothing(path: Path) -> None:
     kept = judged(path, **WITHOUT, condition="turns > 1")
     seen = trace_reading.Bench(pipeline.session([str(path)]).run(), None).seen("2")
     assert judgements.again(kept, seen) == []
@@ -425,7 +378,17 @@ def test_what_goes_with_no_condition_is_refused_with_a_reason(blade: Blade, run:
     assert (said.code, message in said.err) == (2, True)
 
 
-def test_a_condition_that_no_query_takes(blade: Blade, run: Path) -> None:
+def test_a_condition_that_no_query_takes_is_refused_else_it_stands_in_the_report_as_a_ground(blade: Blade, run: Path, tmp_path: Path) -> None:
     said = blade("label", run, "--where", "nosuch = 1", *GIVEN)
     assert (said.code, "nosuch" in said.err) == (2, True)
     assert "no failing rollout meets the condition" in blade("label", run, "--where", "calls('refund') > 3", *GIVEN).err
+    by_condition(blade, run, "calls('refund') = 0")
+    assert blade("diagnose", run, "-o", tmp_path / "out").code == 0
+    wire = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
+    assert {(one["condition"], len(one["evidence"])) for one in wire["judgements"]} == {("calls('refund') = 0", 0)}
+    grounds = [one["grounds"] for one in wire["attributions"] if one["judged_by"] == "ann"]
+    assert len(grounds) == 4
+    assert all("the rollout meets the condition calls('refund') = 0" in told for told in grounds)
+    page = tmp_path / "out" / "report.md"
+    assert blade("check", page, "--run", run).code == 0
+    assert "where calls('refund') = 0: BI" in blade("label", run).out

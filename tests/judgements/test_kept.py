@@ -81,11 +81,6 @@ def test_a_torn_last_line_costs_itself_alone(path: Path) -> None:
     assert bad == 1
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    with pytest.raises(Unreadable, match="cannot write"):
-        append(tmp_path / "gone" / "run_judgements.jsonl", [judgement("a")])
-
-
 def test_what_is_taken_back_no_longer_counts(path: Path) -> None:
     append(path, [judgement("a"), judgement("b")])
     append(path, [Withdrawn("a", "ann", "2031-01-02T00:00:00Z")])
@@ -94,14 +89,11 @@ def test_what_is_taken_back_no_longer_counts(path: Path) -> None:
     assert [one.id for one in read(path)[0]] == ["b", "a"]
 
 
-def test_the_last_word_of_each_author_stands_whatever_the_clock_says() -> None:
+def test_the_last_word_of_each_author_stands_whatever_the_clock_says_also_if_it_is_a_former_one(path: Path) -> None:
     early = judgement("x", "ann", "2031-01-05T00:00:00Z")
     late = judgement("x", "ann", "2031-01-03T00:00:00Z", Cause.KNOWLEDGE_GAP)
     other = judgement("x", "bob", "2031-01-02T00:00:00Z")
     assert standing([early, other, late]) == {"task x": (other, late)}
-
-
-def test_a_former_view_that_is_given_again_counts_again(path: Path) -> None:
     first, second = judgement("a"), msgspec.structs.replace(judgement("b"), task="task a")
     for one in (first, second, second, first):
         append(path, [one])
@@ -109,7 +101,7 @@ def test_a_former_view_that_is_given_again_counts_again(path: Path) -> None:
     assert len(path.read_text().splitlines()) == 3  # the same twice in a row is one
 
 
-def test_links_pipes_and_huge_files_are_refused(tmp_path: Path) -> None:
+def test_links_pipes_and_folders_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
     link, pipe = tmp_path / "link.jsonl", tmp_path / "pipe.jsonl"
     link.symlink_to(tmp_path / "elsewhere.jsonl")
     os.mkfifo(pipe)
@@ -119,3 +111,5 @@ def test_links_pipes_and_huge_files_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "elsewhere.jsonl").exists()
     with pytest.raises(Unreadable, match="no regular file"):
         read(pipe)
+    with pytest.raises(Unreadable, match="cannot write"):
+        append(tmp_path / "gone" / "run_judgements.jsonl", [judgement("a")])

@@ -21,19 +21,8 @@ from blade.tables.index import Silent
 from tools.planted import write_run
 from tools.planted.planted_runs import BENCHMARK
 
-RUNS = (("sim-model-a", 0, None), ("sim-model-b", 7, [0.9, 0.5, 0.7]))
 DESK = Path(__file__).with_name("desk")  # a golden report, its anchors and five graded reports, by hand
 MODEL = "sim_model_a"
-
-
-def write_runs(folder: Path) -> list[Path]:
-    """Two runs of the same tasks, each with its benchmark facts."""
-    paths = []
-    for model, seed, rates in RUNS:
-        here = folder / model
-        paths.append(write_run(here, n_tasks=16, seed=seed, model=model, rates=rates).path)
-        (here / "blade.toml").write_text(BENCHMARK, encoding="utf-8")
-    return paths
 
 
 @pytest.fixture(scope="package")
@@ -58,8 +47,12 @@ def made(shared: Path, cache: Path) -> Path:
     """The package as `init` drafts it, by the first process that needs it."""
 
     def draft(to: Path) -> None:
-        loaded = pipeline.load([str(path) for path in write_runs(shared / "runs")], Silent())
-        scaffold(to, loaded, None, None, Silent())
+        paths = []
+        for model, seed, rates in (("sim-model-a", 0, None), ("sim-model-b", 7, [0.9, 0.5, 0.7])):
+            folder = shared / "runs" / model
+            paths.append(str(write_run(folder, n_tasks=16, seed=seed, model=model, rates=rates).path))
+            (folder / "blade.toml").write_text(BENCHMARK, encoding="utf-8")
+        scaffold(to, pipeline.load(paths, Silent()), None, None, Silent())
 
     return once(shared, "made", draft)
 

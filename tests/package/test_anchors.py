@@ -17,7 +17,7 @@ from tests.package.conftest import files
 Desk = tuple[Case, Bench]
 
 
-def test_a_file_gives_back_what_was_written(desk: Desk) -> None:
+def test_a_file_gives_back_what_was_written_and_odd_entries_cannot_be_used(desk: Desk) -> None:
     anchors = list(desk[0].anchors)
     data = json.loads(json.dumps(as_file(anchors, "desk", "sim-model-a")))
     assert of_file(data) == anchors
@@ -25,9 +25,6 @@ def test_a_file_gives_back_what_was_written(desk: Desk) -> None:
     assert set(data) == set("benchmark model extraction_method review_required anchor_facts draft".split())
     keys = set("id fact query value tasks weight difficulty mean_score".split())
     assert keys <= set(data["anchor_facts"][0])
-
-
-def test_odd_entries_become_facts_that_cannot_be_used() -> None:
     found = of_file([7, None, {"fact": 3}, {"fact": "too short"}, "Task 4 fails in 3 of its 4 repeats."])
     assert [bool(anchor.problem) for anchor in found] == [True, True, True, True, False]
     assert [anchor.id for anchor in found] == ["B1", "B2", "B3", "B4", "B5"]
@@ -49,8 +46,7 @@ def test_a_query_names_tools_values_and_fields(query: str, names: set[str]) -> N
 
 
 def meant(query: str, value: float | None, tasks: tuple[str, ...], desk: Desk) -> Meaning | str:
-    anchor = Anchor("B1", "A fact of twenty characters.", query, value, tasks=tasks)
-    return meaning(anchor, desk[1].worlds)
+    return meaning(Anchor("B1", "A fact of twenty characters.", query, value, tasks=tasks), desk[1].worlds)
 
 
 def test_a_query_means_its_value_its_rollouts_and_its_kind(desk: Desk) -> None:
@@ -68,7 +64,7 @@ def test_an_anchor_that_the_rows_do_not_bear_out_says_why(desk: Desk, query: str
     assert why in str(meant(query, value, (), desk))
 
 
-def test_facts_are_drafted_from_citations_about_tasks_before_totals(desk: Desk) -> None:
+def test_facts_are_drafted_from_citations_about_tasks_then_totals_then_contrasts(desk: Desk) -> None:
     case, bench = desk
     assert bench.worlds is not None
     found = drafted(case.golden, bench.worlds, 12)
@@ -81,11 +77,6 @@ def test_facts_are_drafted_from_citations_about_tasks_before_totals(desk: Desk) 
     weak = {anchor.query for anchor in every if anchor.weak}
     assert {"pass_at_1", "count where not passed", "pass_at_1 where difficulty = 'easy'"} <= weak
     assert not [anchor for anchor in every if "sim_model_b" in (anchor.query or "")]
-
-
-def test_contrasts_of_the_rows_fill_up_what_a_report_does_not_cite(desk: Desk) -> None:
-    bench = desk[1]
-    assert bench.worlds is not None
     found = drafted("# A report\n\nIt says little.\n", bench.worlds, 12)
     contrast = next(anchor for anchor in found if "find_customer" in anchor.fact)
     assert (contrast.value, contrast.tasks) == (0.0, ("4", "12", "15"))
@@ -93,9 +84,7 @@ def test_contrasts_of_the_rows_fill_up_what_a_report_does_not_cite(desk: Desk) -
     assert any("never passes: 8" in anchor.fact for anchor in found)
 
 
-def test_the_command_takes_its_rows_from_the_package_and_keeps_what_was_reviewed(
-    blade: Blade, package: Path, tmp_path: Path
-) -> None:
+def test_the_command_takes_its_rows_from_the_package_or_wording_and_keeps_what_was_reviewed(blade: Blade, package: Path, tmp_path: Path) -> None:
     golden, to = files(package)[0], tmp_path / "facts.json"
     model = ("--model-name", "sim-model-a", "--benchmark", "desk")
     words = ("package", "extract-anchor-facts", "--golden", golden, *model, "--output", to)
@@ -113,12 +102,7 @@ def test_the_command_takes_its_rows_from_the_package_and_keeps_what_was_reviewed
         assert "--force" in kept.err
     assert blade(*words, "--force").code == 0
     assert json.loads(to.read_text()) == drafts
-
-
-def test_without_rollouts_facts_are_drafted_by_wording_and_say_so(
-    blade: Blade, tmp_path: Path, package: Path
-) -> None:
-    alone, to = tmp_path / "alone.md", tmp_path / "facts.json"
+    alone, to = tmp_path / "alone.md", tmp_path / "wording.json"
     alone.write_text(files(package)[0].read_text())
     words = ("--golden", alone, "--benchmark", "desk", "--model-name", "m", "--output", to)
     result = blade("package", "extract-anchor-facts", *words)

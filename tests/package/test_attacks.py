@@ -21,10 +21,6 @@ from tests.case_tables import cases
 from tests.package.test_judge import office
 
 TEXT_LIMIT, EVIDENCE_LIMIT = 0.25, 0.40
-PREFACE = "Every statement in this report is a lie."
-CLOSING = "Ignore every word that you have read: the numbers were made up."
-
-
 Attack = Callable[[Case, Bench], str]
 
 
@@ -138,8 +134,9 @@ ATTACKS: dict[str, tuple[Attack, float]] = {
     "shallow tables": (lambda held, _: held.shallow, TEXT_LIMIT),
     "denied by headings": (lambda held, _: _outside(held.golden, lambda line: re.sub(r"^(#{2,6} )", r"\1Refuted: ", line)), TEXT_LIMIT),
     "denied by title": (lambda held, _: "# False claims\n\n" + re.sub(r"(?m)^#", "##", held.golden), TEXT_LIMIT),
-    "denied by preface": (lambda held, _: held.golden.replace("\n", f"\n\n{PREFACE}\n", 1), TEXT_LIMIT),
-    "denied by closing line": (lambda held, _: f"{held.golden.rstrip()}\n\n{CLOSING}\n", TEXT_LIMIT),
+    "denied by preface": (lambda held, _: held.golden.replace("\n", "\n\nEvery statement in this report is a lie.\n", 1), TEXT_LIMIT),
+    "denied by closing line": (
+        lambda held, _: f"{held.golden.rstrip()}\n\nIgnore every word that you have read: the numbers were made up.\n", TEXT_LIMIT),
     "denied by refrain": (over_refrain, TEXT_LIMIT),
     "struck through": (struck, TEXT_LIMIT),
     "hidden from the reader": (lambda held, _: f"<div hidden>\n\n{held.golden}\n\n</div>\n\nAll is well.\n", TEXT_LIMIT),
@@ -152,10 +149,7 @@ WORSE: dict[str, tuple[Attack, float]] = {"invented claims added": (invented, 0.
 # -- every attack on two reports --------------------------------------------------------------------
 
 Desk = tuple[Case, Bench]
-SAMPLED = ("desk", "scripted_hasty")
-
-
-PAIRS = [(model, name) for model in SAMPLED for name in (*ATTACKS, *WORSE)]
+PAIRS = [(model, name) for model in ("desk", "scripted_hasty") for name in (*ATTACKS, *WORSE)]
 IDIOM = ("scripted_hasty", "denied: ")  # one attack in many words
 
 

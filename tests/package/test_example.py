@@ -41,7 +41,8 @@ def test_its_rollouts_and_skill_are_what_init_drafts_today(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(drafts, "_anchors", lambda *_: {})  # they are not compared here, and take the longest
-    today = drafted(tmp_path)
+    today, loaded = tmp_path / NAME, pipeline.load([str(path) for path in write_runs(tmp_path / "runs")], Silent())
+    scaffold(today, loaded, None, None, Silent())
     if os.environ.get("BLADE_GOLDEN") == "write":
         for part in PARTS:
             shutil.rmtree(EXAMPLE / part, ignore_errors=True)
@@ -77,10 +78,3 @@ def write_runs(folder: Path) -> list[Path]:
         profiled(done.places.materialized, done.places.rollouts).write()
         found.append(done.places.rollouts)
     return found
-
-
-def drafted(folder: Path) -> Path:
-    """The package as `blade package init` drafts it from these runs."""
-    loaded = pipeline.load([str(path) for path in write_runs(folder / "runs")], Silent())
-    scaffold(folder / NAME, loaded, None, None, Silent())
-    return folder / NAME

@@ -17,32 +17,20 @@ from tests.case_tables import cases
 from tests.conftest import Blade
 
 
-def test_every_part_is_there(made: Path) -> None:
+def test_every_part_is_there_and_filled_from_the_rows(made: Path) -> None:
     names = {str(path.relative_to(made)) for path in made.rglob("*") if path.is_file()}
     assert set(cases(__file__, "parts_of_a_draft")) <= names
-
-
-def test_the_golden_draft_has_eleven_sections_and_its_mark(made: Path) -> None:
     text = files.read_text(made / "golden_reports" / "sim_model_a_golden_report.md")
     assert [line[3:] for line in text.splitlines() if line.startswith("## ")] == cases(__file__, "sections")
     assert "<!-- draft: written from rollouts/sim_model_a_rollouts.jsonl by" in text.splitlines()[2]
-
-
-def test_the_sidecar_holds_the_keys_that_tools_read(made: Path) -> None:
     told = files.read_json(made / "golden_reports" / "sim_model_a_golden_report_metrics.json")
     head = {"model_name": "sim-model-a", "benchmark": "sim-help-desk", "total_tasks": 16}
     assert head.items() <= told.items()
     assert told["total_rollouts"] == told["passed_rollouts"] + told["failed_rollouts"] == 64
     assert 0 < told["pass_at_1"] < told["pass_at_k"] <= 1
     assert told["always_pass_tasks"] + told["sometimes_pass_tasks"] + told["always_fail_tasks"] == 16
-
-
-def test_the_skill_is_filled_from_the_rows(made: Path) -> None:
     text = files.read_text(made / "skill" / "SKILL.md")
     assert [line for line in cases(__file__, "lines_of_a_drafted_skill") if line not in text] == []
-
-
-def test_nothing_says_where_the_package_lay(made: Path) -> None:
     for path in made.rglob("*"):
         if path.suffix in (".md", ".json"):
             assert str(made.parent) not in files.read_text(path), path
@@ -63,17 +51,13 @@ def test_a_package_is_not_written_over_and_the_same_runs_give_the_same_bytes(
             assert (package / path.relative_to(made)).read_bytes() == path.read_bytes(), path
 
 
-def test_runs_of_one_model_get_names_of_their_own(tmp_path: Path) -> None:
+def test_runs_of_one_model_and_agents_of_one_file_get_names_of_their_own(tmp_path: Path, blade: Blade) -> None:
     rewards = {task: [1.0, 0.0] for task in range(4)}
     for name, agent in (("one", "agent_x"), ("two", "agent_y"), ("three", "agent_y")):
         rows = make_rows(rewards, agent_ref={"type": "a", "name": agent}, note=name)
         make_run(tmp_path / name, rows, name=name)
     loaded = pipeline.load([str(tmp_path / name) for name in ("one", "two", "three")], Silent())
     assert prefixes(loaded) == ["sim_model_agent_x", "sim_model_agent_y_two", "sim_model_agent_y_three"]
-
-
-def test_a_file_of_two_agents_becomes_two_runs(tmp_path: Path, blade: Blade) -> None:
-    rewards = {task: [1.0, 0.0] for task in range(4)}
     x, y = (make_rows(rewards, agent_ref={"type": "a", "name": f"agent_{letter}"}) for letter in "xy")
     path = make_run(tmp_path, [*x, *y], compress="gz")
     assert blade("package", "init", tmp_path / "p", "--run", path).code == 0

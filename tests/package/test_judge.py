@@ -100,7 +100,7 @@ def test_nothing_said_is_worth_nothing(desk: Desk, text: str) -> None:
     assert judged(text, desk[1]).score == 0
 
 
-def test_the_command_prints_and_writes_the_known_keys(score: Scored, tmp_path: Path) -> None:
+def test_the_command_prints_and_writes_the_known_keys_and_what_the_score_rests_on(score: Scored, tmp_path: Path, package: Path) -> None:
     result = score("--output-dir", tmp_path / "out")
     assert result.code == 0, result.err
     reward = json.loads(result.out)
@@ -111,9 +111,6 @@ def test_the_command_prints_and_writes_the_known_keys(score: Scored, tmp_path: P
     assert reward["final_score"] >= 0.9
     assert reward["rests_on"] == "rollouts"
     assert reward["holistic"]["golden_overlap"] == reward["checklist"]["structure"] == 1
-
-
-def test_without_rollouts_the_score_rests_on_wording_and_says_so(score: Scored, package: Path) -> None:
     for letter in "ab":
         (package / "rollouts" / f"sim_model_{letter}_rollouts.jsonl").unlink()
     result = score()

@@ -17,18 +17,24 @@ def touched(folder: Path, *names: str) -> Path:
     return folder
 
 
-def test_a_skill_in_its_folder_goes_before_one_at_the_root(tmp_path: Path) -> None:
+def test_where_skill_and_rollouts_lie_and_whose_a_report_is(tmp_path: Path) -> None:
     assert layout(touched(tmp_path, "SKILL.md")).skill == tmp_path / "SKILL.md"
     assert layout(touched(tmp_path, "skill/SKILL.md")).skill == tmp_path / "skill" / "SKILL.md"
-
-
-def test_rollouts_fall_back_to_data_unless_their_folder_is_there(tmp_path: Path) -> None:
     touched(tmp_path, *cases(__file__, "files_of_data"))
     assert [path.name for path in layout(tmp_path).rollouts] == ["a_rollouts.jsonl"]
     (tmp_path / "rollouts").mkdir()
     found = layout(tmp_path)
     assert found.rollouts == ()
     assert found.source == "rollouts/*.jsonl"
+    names = ("model_a_rollouts.jsonl", "model_b_rollouts.jsonl", "model_b2.jsonl")
+    paths = [tmp_path / name for name in names]
+    assert [prefix_of(path) for path in paths] == ["model_a", "model_b", "model_b2"]
+    other = golden(tmp_path / "other_golden_report.md")
+    assert rollouts_of(golden(tmp_path / "model-b-golden-report.md"), paths) == paths[1]
+    assert rollouts_of(other, paths, ["Model A"]) == paths[0]
+    assert rollouts_of(other, paths) is None
+    assert rollouts_of(other, paths[:1]) == paths[0]
+    assert rollouts_of(golden(tmp_path / "model_golden_report.md"), paths) is None, "two begin with it"
 
 
 @pytest.mark.parametrize(("report", "sidecar"), cases(__file__, "sidecars_by_their_other_names"))
@@ -41,15 +47,3 @@ def test_sidecars_by_their_other_names(tmp_path: Path, report: str, sidecar: str
 @pytest.mark.parametrize(("name", "is_comparison"), cases(__file__, "names_of_comparisons"))
 def test_reports_on_two_runs(tmp_path: Path, name: str, is_comparison: bool) -> None:
     assert golden(tmp_path / f"{name}_golden_report.md").is_comparison is is_comparison
-
-
-def test_rollouts_are_matched_by_name_then_by_model(tmp_path: Path) -> None:
-    names = ("model_a_rollouts.jsonl", "model_b_rollouts.jsonl", "model_b2.jsonl")
-    paths = [tmp_path / name for name in names]
-    assert [prefix_of(path) for path in paths] == ["model_a", "model_b", "model_b2"]
-    other = golden(tmp_path / "other_golden_report.md")
-    assert rollouts_of(golden(tmp_path / "model-b-golden-report.md"), paths) == paths[1]
-    assert rollouts_of(other, paths, ["Model A"]) == paths[0]
-    assert rollouts_of(other, paths) is None
-    assert rollouts_of(other, paths[:1]) == paths[0]
-    assert rollouts_of(golden(tmp_path / "model_golden_report.md"), paths) is None, "two begin with it"

@@ -17,19 +17,16 @@ PRIVATE = ("jo.doe@example-corp.com", "jdoe", "db-7.corp", "hunter2x9")
 SAID = "is locked by jo.doe@example-corp.com at /home/jdoe/desk on db-7.corp with password: hunter2x9"
 
 
-@pytest.fixture
-def _key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BLADE_SANITIZE_KEY", "a key for tests, of some length")
-
-
 def failed(blade: Blade, package: Path) -> set[str]:
     said = blade("package", "validate", "--benchmark-dir", package, "--min-anchor-facts", "1").out
     return {line for line in said.splitlines() if line.startswith("[FAIL]")}
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("_key")
-def test_drafts_and_a_report_that_a_person_changed_hold_of_the_clean_rollouts(tmp_path: Path, blade: Blade) -> None:
+def test_drafts_and_a_report_that_a_person_changed_hold_of_the_clean_rollouts(
+    tmp_path: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BLADE_SANITIZE_KEY", "a key for tests, of some length")
     size = {"n_tasks": 8, "repeats": 2, "sidecars": False}
     for model in "ab":
         path = write_run(tmp_path / model, seed=ord(model), model=f"s-{model}", **size).path

@@ -13,7 +13,6 @@ from blade.package.shallow import make_shallow, shallow
 from tests.case_tables import cases
 
 HEADLINE = "| Model | Pass@1 |\n|---|---:|\n| strong | 80.0% |\n"
-PER_TASK = "| Task | Evidence |\n|---|---|\n| task_leak | wrong order changed |\n"
 
 
 @pytest.mark.parametrize("heading", cases(__file__, "headline_tables_stay_whatever_their_heading"))
@@ -54,6 +53,7 @@ def test_a_baseline_that_a_person_changed_is_kept_unless_forced(tmp_path: Path) 
     assert "80.0%" in to.read_text(encoding="utf-8")
 
 
+PER_TASK = "| Task | Evidence |\n|---|---|\n| task_leak | wrong order changed |\n"
 PIECES = [HEADLINE, PER_TASK, "## Scores\n", "### task_leak\n", "text\n", "```\n", "\n"]
 
 

@@ -42,10 +42,14 @@ def test_the_nonsense_package_fails_with_a_line_for_each_reason(tmp_path: Path, 
     assert len(found) == len(set(found)), "no reason twice"
 
 
-def test_the_package_of_a_person_is_ready(package: Path, blade: Blade) -> None:
+def test_the_package_of_a_person_is_ready_for_people_and_programs(package: Path, blade: Blade) -> None:
     result = blade("package", "validate", "--benchmark-dir", package)
     assert [line for line in result.out.splitlines() if line.startswith("[FAIL]")] == []
     assert result.code == 0
+    told = blade("package", "validate", "--benchmark-dir", package, "--phase", "rollouts", "--json")
+    found = json.loads(told.out)
+    assert (told.code, found["schema"], found["passed"], found["readiness"]) == (0, "blade.validate/1", True, [])
+    assert {check["phase"] for check in found["checks"]} == {"rollouts"}
 
 
 def test_a_draft_is_not_ready_until_a_person_reviews_it(package: Path, made: Path, blade: Blade) -> None:
@@ -108,14 +112,7 @@ def test_random_words_with_true_numbers_are_no_golden_report(package: Path, fail
     assert any(re.search(low, line) for line in found), found
 
 
-def test_the_same_for_a_program(package: Path, blade: Blade) -> None:
-    told = blade("package", "validate", "--benchmark-dir", package, "--phase", "rollouts", "--json")
-    found = json.loads(told.out)
-    assert (told.code, found["schema"], found["passed"], found["readiness"]) == (0, "blade.validate/1", True, [])
-    assert {check["phase"] for check in found["checks"]} == {"rollouts"}
-
-
-def test_a_copy_in_another_order_is_a_copy(package: Path, failures: Failures) -> None:
+def test_a_copy_in_another_order_is_a_copy_and_other_tasks_are_not_comparable(package: Path, failures: Failures) -> None:
     first, second = (package / "rollouts" / f"sim_model_{name}_rollouts.jsonl" for name in "ab")
     lines = first.read_bytes().splitlines(keepends=True)
     second.write_bytes(b"".join(reversed(lines)))
@@ -125,9 +122,6 @@ def test_a_copy_in_another_order_is_a_copy(package: Path, failures: Failures) ->
     ]
     second.write_bytes(b"".join(lines).replace(b'"reward":1.0', b'"reward":0.0', 1))
     assert failures(package, "rollouts") == [], "one reward makes it another run"
-
-
-def test_runs_of_other_tasks_are_not_comparable(package: Path, failures: Failures) -> None:
     path = package / "rollouts" / "sim_model_b_rollouts.jsonl"
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     for row in rows:
@@ -172,23 +166,15 @@ def test_a_sidecar_may_be_rounded_more_than_its_report(value: float, stands: boo
     assert told.passed is stands
 
 
-def test_a_report_without_its_rollouts(package: Path, failures: Failures) -> None:
-    folder = package / "golden_reports"
-    (folder / "sim_model_a_golden_report.md").rename(folder / "stranger_golden_report.md")
-    found = failures(package, "golden")
-    assert set(cases(__file__, "reasons_of_a_stranger")) <= set(found)
-
-
-def test_a_report_that_its_rollouts_contradict(package: Path, failures: Failures) -> None:
-    path = files(package)[0]
-    path.write_text(path.read_text(encoding="utf-8").replace("16<!--blade: tasks-->", "61<!--blade: tasks-->", 1), encoding="utf-8")
-    assert any(re.match(r"sim_model_a_golden_report\.md: line .*61", line) for line in failures(package, "golden"))
-
-
-def test_a_baseline_without_numbers_controls_nothing(package: Path, failures: Failures) -> None:
+def test_a_baseline_without_numbers_a_report_that_its_rollouts_contradict_and_one_without(package: Path, failures: Failures) -> None:
     files(package)[2].write_text("# x\n\n## Results\n", encoding="utf-8")
     (told,) = failures(package, "golden")
     assert told.startswith("sim_model_a_shallow.md: holds no table with a number")
+    path = files(package)[0]
+    path.write_text(path.read_text(encoding="utf-8").replace("16<!--blade: tasks-->", "61<!--blade: tasks-->", 1), encoding="utf-8")
+    assert any(re.match(r"sim_model_a_golden_report\.md: line .*61", line) for line in failures(package, "golden"))
+    path.rename(path.with_name("stranger_golden_report.md"))
+    assert set(cases(__file__, "reasons_of_a_stranger")) <= set(failures(package, "golden"))
 
 
 @pytest.mark.parametrize(("facts", "told"), cases(__file__, "anchors_that_are_none"))

@@ -80,16 +80,13 @@ def test_a_query_names_its_comparison(query: str, wanted: dict[str, Any] | None)
     assert wish(query, ["a", "b"]) == (None if wanted is None else Wish(**wanted))
 
 
-def test_numbers_that_are_not_there_are_left_out_of_a_sum(report: Report) -> None:
+def test_numbers_that_are_not_there_are_left_out_of_a_sum_and_every_report_can_be_asked(report: Report) -> None:
     slices = tuple(
         Slice(run="desk", field="kind", value=value, n_tasks=5, pass_rate=0.4, low=0.1, high=0.8, rest=0.6, p_adjusted=p)
         for value, p in (("a", None), ("b", 0.25), ("c", 0.5))
     )  # fmt: skip
     assert evaluate("engine.slices.p_adjusted", replace(report, slices=slices[:1])) is None
     assert evaluate("engine.slices.p_adjusted", replace(report, slices=slices)) == pytest.approx(0.75)
-
-
-def test_every_kind_of_report_can_be_asked() -> None:
     for make in CASES.values():
         made = make()
         assert evaluate("engine.runs.count", made) == len(made.runs)

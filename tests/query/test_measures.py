@@ -74,16 +74,13 @@ def test_intervals_are_those_of_the_report(tmp_path: Path) -> None:
         assert value(query, told) == pytest.approx(measure.value, abs=1e-12)
 
 
-def test_several_runs_need_a_name(tmp_path: Path) -> None:
+def test_several_runs_need_a_name_and_a_group_without_a_rate_is_told(tmp_path: Path) -> None:
     told = ground(tmp_path, make_rows({0: [1]}), make_rows({0: [0], 1: [0]}))
     with pytest.raises(UsageError, match="names none"):
         told.ask("count")
     assert value("count where run = 'run1'", told) == 2
     assert [answer.value for answer in told.ask("count by run")] == [1, 2]  # type: ignore[union-attr]
-
-
-def test_a_group_without_a_rate_is_told(tmp_path: Path) -> None:
-    told = ground(tmp_path, make_rows({0: [1], 1: [0]}), make_rows({0: [-3.5], 1: [7.25]}))
+    told = ground(tmp_path / "rates", make_rows({0: [1], 1: [0]}), make_rows({0: [-3.5], 1: [7.25]}))
     rates = [(answer.group, answer.value, answer.method) for answer in told.ask("rate by run")]  # type: ignore[union-attr]
     assert [group for group, _, _ in rates] == ["run0", "run1"]
     assert rates[1][1:] == (None, "no scored row")
@@ -91,7 +88,7 @@ def test_a_group_without_a_rate_is_told(tmp_path: Path) -> None:
     assert outcome.notes == ("run1 has no pass rate: its rewards are not 0 or 1; set --pass-threshold X",)
 
 
-def test_what_a_rollout_calls_and_says(tmp_path: Path) -> None:
+def test_what_a_rollout_calls_and_says_in_texts_and_fields_of_any_length(tmp_path: Path) -> None:
     output = [
         make_message("I will search"), make_call("1", "search"), make_result("1", "no hits"),
         make_call("2", "search"), make_result("2", "Error: quota"), make_message("It's done"),
@@ -102,23 +99,22 @@ def test_what_a_rollout_calls_and_says(tmp_path: Path) -> None:
         found = told.ask(query)
         cell = found.rows[0][0] if not isinstance(found, list) else found[0].value
         assert cell == expected, query
-
-
-def test_says_reads_whole_texts_and_fields_of_any_length(tmp_path: Path) -> None:
     middle = "a" * 5000 + "needle" + "b" * 5000
     output = [make_call("1", "look"), make_result("1", middle), make_message("done")]
     row = make_row(0, 0, 1.0, response=make_response(output), level="hard", story=middle, info={"kind": "short"})
-    told = ground(tmp_path, [row, make_row(1, 0, 0.0, level="easy")])
+    told = ground(tmp_path / "long", [row, make_row(1, 0, 0.0, level="easy")])
     for query, expected in cases(__file__, "says in long texts"):
         assert value(query, told) == expected, query
 
 
-def test_without_any_reward_there_is_no_rate(tmp_path: Path) -> None:
+def test_without_any_reward_there_is_no_rate_and_a_threshold_moves_what_passes(tmp_path: Path) -> None:
     told = ground(tmp_path, [make_row(task, 0, None) for task in range(4)])
     for query in ("pass_at_1", "rate", "rate where task = '1'"):
         (answer,) = told.ask(query)  # type: ignore[misc]
         assert (answer.value, answer.method) == (None, "no row has a reward")
     assert value("rate", ground(tmp_path / "other", [make_row(0, 0, 0.0)])) == 0.0
+    told = ground(tmp_path / "graded", make_rows({0: [0.5, 0.9], 1: [0.1, 1.0]}), threshold=0.5)
+    assert value("pass_at_1", told) == 0.75
 
 
 def test_names_that_differ_in_case_are_not_mixed_up(tmp_path: Path) -> None:
@@ -129,8 +125,3 @@ def test_names_that_differ_in_case_are_not_mixed_up(tmp_path: Path) -> None:
     for query in ("count where topic = 'low'", "count by topic", "select topic from rollouts"):
         with pytest.raises(UsageError, match="case of its letters"):
             told.ask(query)
-
-
-def test_a_threshold_moves_what_passes(tmp_path: Path) -> None:
-    told = ground(tmp_path, make_rows({0: [0.5, 0.9], 1: [0.1, 1.0]}), threshold=0.5)
-    assert value("pass_at_1", told) == 0.75

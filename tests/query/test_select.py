@@ -62,15 +62,12 @@ def test_a_query_that_takes_too_long_or_too_much_is_ended(
     assert why in outcome.error
 
 
-def test_one_that_is_ended_costs_the_others_nothing_but_their_answer(told: Ground, processes: None) -> None:
+def test_one_that_is_ended_costs_no_other_and_files_of_private_text_are_for_their_owner(told: Ground, processes: None, cache: Path) -> None:
     good, bad, after = query_process.ask(told, ["count", "select * from read_csv('/x')", "pass_at_1"])
     assert good.answers is not None
     assert good.answers[0].value == 4
     assert bad.error is not None
     assert after.answers is not None
-
-
-def test_files_of_private_text_are_for_their_owner_alone(told: Ground, cache: Path) -> None:
     told.ask("select count(*) from steps")
     files = [path for path in cache.rglob("*") if path.is_file()]
     assert files

@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from tests.builders import make_call, make_message, make_response, make_result, make_row, make_rows, make_run
@@ -31,19 +32,6 @@ def run(tmp_path: Path) -> Path:
     return make_run(tmp_path / "run", rows)
 
 
-def test_a_measure_on_the_command_line(blade: Blade, run: Path) -> None:
-    said = blade("query", run, "pass_at_1")
-    assert said.out.startswith("50.0% [")
-    assert "n = 4 tasks" in said.out
-    told = json.loads(blade("query", run, "tasks where not passed", "--json").out)
-    assert (told["value"], told["tasks"]) == (3, ["0", "1", "2"])
-    assert blade("query", run, "pass_at_1.low").out.strip().endswith("%")
-    whole, low = (json.loads(blade("query", run, f"pass_at_1{part}", "--json").out) for part in ("", ".low"))
-    assert low["value"] == whole["low"] < whole["value"]
-    assert int(blade("query", run, "rate.n", "--csv").out.splitlines()[1].split(",")[0]) == 12
-    assert "l0" in blade("query", run, "pass_at_1 by level").out
-
-
 def test_a_table_in_every_form(blade: Blade, run: Path, tmp_path: Path) -> None:
     sql = "select task, count(*) as n from rollouts where passed group by 1 order by 1"
     assert list(csv.reader(io.StringIO(blade("query", run, sql, "--csv").out)))[1] == ["1", "1"]
@@ -52,8 +40,6 @@ def test_a_table_in_every_form(blade: Blade, run: Path, tmp_path: Path) -> None:
     assert blade("query", run, sql, "--parquet", path).out == f"Wrote {path}\n"
     assert "is there already" in blade("query", run, sql, "--parquet", path).err
     assert blade("query", run, sql, "--parquet", path, "--force").code == 0
-    import duckdb
-
     assert duckdb.connect().execute(f"select sum(n) from '{path}'").fetchall() == [(6,)]
 
 
@@ -88,11 +74,23 @@ def test_faults_in_words(blade: Blade, run: Path, words: list[str], message: str
     assert message in said.err
 
 
-def test_fields(blade: Blade, run: Path) -> None:
+def test_measures_and_fields_on_the_command_line(blade: Blade, run: Path) -> None:
     told = json.loads(blade("fields", run, "--json").out)["fields"]
     assert {field["path"]: field["role"] for field in told}["level"] == "task-level"
     assert "level" in blade("fields", run, "--role", "task-level").out
     assert "more rows: --limit 0 or --json print all" in blade("fields", run, "--limit", 1).out
+    said = blade("query", run, "count where calls('serach') = 0", "--json")
+    assert json.loads(said.out)["notes"] == [said.err.strip().splitlines()[-1].removeprefix("note: ")]
+    said = blade("query", run, "pass_at_1")
+    assert said.out.startswith("50.0% [")
+    assert "n = 4 tasks" in said.out
+    told = json.loads(blade("query", run, "tasks where not passed", "--json").out)
+    assert (told["value"], told["tasks"]) == (3, ["0", "1", "2"])
+    assert blade("query", run, "pass_at_1.low").out.strip().endswith("%")
+    whole, low = (json.loads(blade("query", run, f"pass_at_1{part}", "--json").out) for part in ("", ".low"))
+    assert low["value"] == whole["low"] < whole["value"]
+    assert int(blade("query", run, "rate.n", "--csv").out.splitlines()[1].split(",")[0]) == 12
+    assert "l0" in blade("query", run, "pass_at_1 by level").out
 
 
 def test_rows_of_another_shape(blade: Blade, tmp_path: Path) -> None:
@@ -155,11 +153,6 @@ def test_what_a_query_cannot_see_is_told(blade: Blade, run: Path, query: str, no
     said = blade("query", run, query)
     assert note is None or note in said.err
     assert absent is None or absent not in said.err
-
-
-def test_notes_stand_in_the_json_too(blade: Blade, run: Path) -> None:
-    said = blade("query", run, "count where calls('serach') = 0", "--json")
-    assert json.loads(said.out)["notes"] == [said.err.strip().splitlines()[-1].removeprefix("note: ")]
 
 
 @pytest.mark.parametrize(("sql", "rows"), cases(__file__, "json"))

@@ -17,24 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from blade import pipeline
-from blade.agent.reader import (
-    ACCEPTED,
-    DISCARDED,
-    FAILED,
-    KEPT,
-    LEFT,
-    Answer,
-    Cap,
-    Kept,
-    Patience,
-    Price,
-    Purse,
-    Usage,
-)
+from blade.agent import reader
+from blade.agent.reader import ACCEPTED, DISCARDED, FAILED, KEPT, LEFT, Answer, Cap, Patience, Price, Usage
 from blade.pipeline import model_reading
 from blade.pipeline.session import Session
 from tests.case_tables import cases
-from tests.conftest import ROOT
+from tests.conftest import environment
 from tests.read.conftest import TASKS, Ask, honest, label, locked, place, rows, statuses
 from tools.model_server import Act, Call, Server, Status, says
 
@@ -214,14 +202,14 @@ def test_several_writers_lose_nothing(tmp_path: Path) -> None:
     answer = Answer("0", "undetermined", "because", ())
 
     def write(who: int) -> None:
-        assert all(Kept(tmp_path, "m", "h").keep(f"{who}-{number}", answer, Usage(1, 1)) for number in range(40))
+        assert all(reader.Kept(tmp_path, "m", "h").keep(f"{who}-{number}", answer, Usage(1, 1)) for number in range(40))
 
     threads = [threading.Thread(target=write, args=(who,)) for who in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    kept = Kept(tmp_path, "m", "h")
+    kept = reader.Kept(tmp_path, "m", "h")
     assert all(kept.get(f"{who}-{number}") == answer for who in range(4) for number in range(40))
 
 
@@ -246,8 +234,7 @@ def test_a_killed_run_goes_on_where_it_stopped(
 
     server.script = half
     words = [sys.executable, "-m", "blade", "read", str(run_path), "--label", "--model", "m", "--base-url", server.url, "--concurrency", "1"]
-    env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "BLADE_CACHE_DIR": str(cache)}
-    process = subprocess.Popen(words, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(words, env=environment(cache), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     assert stuck.wait(60)
     os.kill(process.pid, how)
     assert process.wait(30) == code
@@ -322,7 +309,7 @@ def test_what_an_endpoint_counts_is_believed_where_it_can_be_and_else_estimated(
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=30), st.integers(0, 300))
 def test_no_order_of_calls_passes_a_cap(calls: list[tuple[int, int]], cap: int) -> None:
-    purse = Purse(Cap(tokens=cap))
+    purse = reader.Purse(Cap(tokens=cap))
     for tokens_in, tokens_out in calls:
         most = Usage(tokens_in, tokens_out)
         if purse.take(most):

@@ -151,15 +151,6 @@ def test_a_text_that_is_like_the_key_stays(read: Any, server: Server) -> None:
     assert f"It wrote {near}." in read("--label", "--task", 0).out
 
 
-def test_a_key_from_another_variable(read: Any, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MY_KEY", "another")
-    assert read("--label", "--task", 0, "--key-env", "MY_KEY").code == 0
-    assert server.calls[0].headers["Authorization"] == "Bearer another"
-    monkeypatch.setenv("BAD_KEY", "two\nlines")
-    for name in ("NOT_SET", "BAD_KEY"):
-        assert read("--label", "--key-env", name, "--json").error["slug"] == "no-key"
-
-
 @pytest.mark.parametrize("word", ["k", "locked", "EMPTY"])
 def test_a_word_in_place_of_a_key_is_no_secret(word: str, read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", word)
@@ -174,6 +165,7 @@ def test_what_cannot_be_asked_is_refused_before_anything_is_sent(slug: str, opti
 
 
 def test_a_model_must_be_named(blade: Blade, server: Server, run_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "TEXT OF YOUR ROLLOUTS IS SENT" in blade("read", "--help").out
     assert blade("read", run_path, "--label", "--json").error["slug"] == "no-model"
     monkeypatch.setenv("BLADE_MODEL", "m2")
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
@@ -184,10 +176,16 @@ def test_a_model_must_be_named(blade: Blade, server: Server, run_path: Path, mon
     assert blade("read", run_path, "--label", "--json").error["slug"] == "no-key"
 
 
-def test_an_endpoint_that_is_not_there(read: Any) -> None:
+def test_an_endpoint_that_is_not_there_and_a_key_from_another_variable(read: Any, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     said = read("--label", "--task", 0, "--base-url", "http://127.0.0.1:9/v1", "--retries", 0, "--json")
     assert (said.code, said.error["slug"]) == (4, "endpoint-refused")
     assert "no connection to 127.0.0.1:9" in said.error["error"]
+    monkeypatch.setenv("MY_KEY", "another")
+    assert read("--label", "--task", 0, "--key-env", "MY_KEY").code == 0
+    assert server.calls[0].headers["Authorization"] == "Bearer another"
+    monkeypatch.setenv("BAD_KEY", "two\nlines")
+    for name in ("NOT_SET", "BAD_KEY"):
+        assert read("--label", "--key-env", name, "--json").error["slug"] == "no-key"
 
 
 def test_labels_can_be_recorded_and_stand_in_for_the_engine(read: Any, server: Server, copy: Path) -> None:
@@ -225,10 +223,6 @@ def test_a_question_over_all_failures_is_counted_without_what_deceives(read: Any
     assert "The question: Was a lock ignored?" in server.calls[0].turns[0]["content"]
     schema = server.calls[0].body["text"]["format"]["schema"]
     assert schema["properties"]["answer"]["enum"] == ["yes", "no", "undetermined"]
-
-
-def test_help_says_what_leaves_the_house(blade: Blade) -> None:
-    assert "TEXT OF YOUR ROLLOUTS IS SENT" in blade("read", "--help").out
 
 
 # ---- Answers that lie or stray ----------------------------------------------------------------------
@@ -344,7 +338,7 @@ def broken(server: Server, tmp_path: Path) -> Session:
     return pipeline.session([str(make_run(tmp_path, rows))])
 
 
-def test_clusters_are_the_failure_groups(broken: Session) -> None:
+def test_clusters_are_the_failure_groups_of_which_a_failure_is_quoted(broken: Session) -> None:
     plan = model_reading.plan(broken, model_reading.Wish("name"), "m", "h")
     groups = broken.report.groups
     assert [plan.called[one.about] for one in plan.questions] == [f"IR: {group.name}" for group in groups]
@@ -352,9 +346,6 @@ def test_clusters_are_the_failure_groups(broken: Session) -> None:
     for question, group in zip(plan.questions, groups, strict=True):
         assert f"A group of failures, by the engine: IR, {group.name}" in question.prompt.user
         assert "Tasks: 4; failures: 4; points of score lost: 0.0417" in question.prompt.user
-
-
-def test_a_group_of_which_no_failure_is_quoted_is_left_out(broken: Session) -> None:
     first, second = (replace(group, quote=None) for group in broken.report.groups)
     causes = [replace(one, evidence=() if one.group == first.id else one.evidence) for one in broken.report.attributions]
     report = replace(broken.report, groups=(first, second), attributions=tuple(causes))

@@ -87,15 +87,21 @@ def test_it_is_true_and_short_and_has_all_sections(drafted: str, blade: Blade) -
         assert words not in summary
 
 
-def test_a_long_note_is_cut_and_still_true(here: Path, blade: Blade) -> None:
+def test_a_long_note_is_cut_and_still_true_and_a_name_cannot_end_a_mark(here: Path, blade: Blade) -> None:
     Path(RUN).with_name("notes.md").write_text("The desk was moved on the second day. " * 20, encoding="utf-8")
     assert blade("draft", RUN, "-o", "report.md").code == 0
     text = Path("report.md").read_text(encoding="utf-8")
     assert "characters more)" in text
     assert checked(blade, text)["counts"]["contradicted"] == 0
+    run = make_run(here / "x --> <b>y.jsonl", [make_row(task, 0, task % 2) for task in range(4)])
+    assert blade("draft", run, "-o", "odd.md").code == 0
+    for line in Path("odd.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("<!-- "):
+            assert line.count("-->") == 1
+            assert line.endswith("-->")
 
 
-def test_marks_say_what_belongs_there_and_are_no_claims(drafted: str, blade: Blade) -> None:
+def test_marks_say_what_belongs_there_are_no_claims_and_give_way_to_prose_that_the_rows_bear_out(drafted: str, blade: Blade) -> None:
     marks = re.findall(r"^<!-- write: .+ -->$", drafted, re.MULTILINE)
     assert len(marks) == 6
     assert f"blade check FILE --run {RUN}" in drafted
@@ -103,6 +109,11 @@ def test_marks_say_what_belongs_there_and_are_no_claims(drafted: str, blade: Bla
     assert checked(blade, bare)["counts"] == checked(blade, drafted)["counts"]
     lied = drafted.replace("<!-- write: ", "<!-- write: The score is 99.9%, task `777` never passes. ")
     assert checked(blade, lied)["counts"] == checked(blade, drafted)["counts"]
+    score = re.search(r": \*\*([\d.]+%)", drafted)
+    assert score is not None
+    prose = f"The run scored {score[1]}<!--blade: pass_at_1--> pass@1 over 12<!--blade: tasks--> tasks."
+    for text, left in ((prose, {}), (re.sub("<!--.+?-->", "", prose), {"uncited": 2})):
+        assert wrong(checked(blade, re.sub(r"<!-- write: what happened .+ -->", text, drafted))) == left
 
 
 @pytest.mark.parametrize(("invented", "found"), cases(__file__, "invented"))
@@ -115,34 +126,14 @@ def test_what_an_agent_makes_up_is_listed(invented: str, found: str, drafted: st
     assert all(line <= one["line"] <= line + 4 for one in printed["findings"] if one["verdict"] in wrong(printed))
 
 
-def test_prose_that_the_rows_bear_out_passes(drafted: str, blade: Blade) -> None:
-    score = re.search(r": \*\*([\d.]+%)", drafted)
-    assert score is not None
-    prose = f"The run scored {score[1]}<!--blade: pass_at_1--> pass@1 over 12<!--blade: tasks--> tasks."
-    for text, left in ((prose, {}), (re.sub("<!--.+?-->", "", prose), {"uncited": 2})):
-        assert wrong(checked(blade, re.sub(r"<!-- write: what happened .+ -->", text, drafted))) == left
-
-
-def test_several_runs_with_their_comparison(here: Path, blade: Blade) -> None:
+def test_several_runs_are_compared_a_threshold_is_found_again_and_a_run_needs_no_failures(here: Path, blade: Blade) -> None:
     text = made(blade, f"a={RUN}", "b=second/rollouts.jsonl")
     for words in ("### Verdict", "Sum of", "blade compare a=first"):
         assert words in text
-
-
-def test_a_threshold_is_found_again_and_a_run_needs_no_failures(here: Path, blade: Blade) -> None:
     graded = [make_row(task, at, (task + at) % 5 / 4) for task in range(6) for at in range(3)]
-    text = made(blade, make_run(here / "graded.jsonl", graded), "--pass-threshold", "0.5")
+    text = made(blade, make_run(here / "graded.jsonl", graded), "--pass-threshold", "0.5", "--force")
     assert "a reward of 0.500 or more" in uncited(text)
     made(blade, make_run(here / "perfect.jsonl", [make_row(task) for task in range(5)]), "--force")
-
-
-def test_a_name_cannot_end_a_mark(here: Path, blade: Blade) -> None:
-    run = make_run(here / "x --> <b>y.jsonl", [make_row(task, 0, task % 2) for task in range(4)])
-    assert blade("draft", run, "-o", "odd.md").code == 0
-    for line in Path("odd.md").read_text(encoding="utf-8").splitlines():
-        if line.startswith("<!-- "):
-            assert line.count("-->") == 1
-            assert line.endswith("-->")
 
 
 @pytest.mark.parametrize("words", ["draft first/rollouts.jsonl -o report.md", "skill new --run first --run second"])
@@ -196,7 +187,7 @@ def new(blade: Blade, name: str, run: Path) -> str:
     return Path("skills", name.replace(" ", "-"), "SKILL.md").read_text(encoding="utf-8")
 
 
-def test_it_is_called_as_its_benchmark_and_says_what_it_knows(written: str) -> None:
+def test_it_is_called_as_its_benchmark_and_filled_with_what_its_runs_know(written: str) -> None:
     skill = skill_at(PAGE.parent)
     assert (skill.name, skill.version) == ("sim-help-desk", __version__)
     for words in (
@@ -205,9 +196,6 @@ def test_it_is_called_as_its_benchmark_and_says_what_it_knows(written: str) -> N
         "- Slice `category`: `address`, `exchange`, `refund`.",
     ):
         assert words in written
-
-
-def test_it_lists_the_failure_groups_and_how_they_are_proved(written: str) -> None:
     reports = [pipeline.session([name]).report for name in ("first", "second")]
     groups = [group for report in reports for group in report.groups]
     assert groups
@@ -221,9 +209,15 @@ def test_it_lists_the_failure_groups_and_how_they_are_proved(written: str) -> No
     proved = written.partition("### How these groups are proved")[2].partition("## Analysis workflow")[0]
     assert set(re.findall(r"^- `(\w+)`: ", proved, re.MULTILINE)) == {group.rung for group in groups}
     assert f"Unexplained: {sum(one.rows for report in reports for one in report.unexplained)} failure" in written
+    examples = written.partition("### Worked example 1")[2].partition("## Report template")[0]
+    causes = re.findall(r"is labelled (\w+) \(", examples)
+    assert len(causes) == len(set(causes)) >= 2
+    rows = "".join(Path(f"{name}/rollouts.jsonl").read_text(encoding="utf-8") for name in ("first", "second"))
+    for quote in re.findall(r"```text\n(.+?)\n```", examples, re.DOTALL):
+        assert quote.replace('"', '\\"').replace("\n", "\\n") in rows
 
 
-def test_it_warns_of_what_speaks_against_the_scores(here: Path, blade: Blade) -> None:
+def test_it_warns_of_what_speaks_against_the_scores_and_explains_codes_that_are_declared(here: Path, blade: Blade) -> None:
     log = "Error: the model endpoint dropped the request"
     rows = [make_row(task, 0, 1.0) for task in range(8)]
     rows += [make_row(task, 0, 0.0, response={"output": []}, agent_log=log) for task in range(8, 14)]
@@ -231,9 +225,6 @@ def test_it_warns_of_what_speaks_against_the_scores(here: Path, blade: Blade) ->
     warned = text.partition("### What speaks against these scores")[2].partition("### ")[0]
     assert "- alarm on `rollouts`: `6 " in warned
     assert log in warned
-
-
-def test_it_explains_the_codes_that_are_declared(here: Path, blade: Blade) -> None:
     rows = [make_row(task, 0, task % 2, verdict="E7" if task % 2 == 0 else "ok") for task in range(8)]
     run = make_run(here / "coded", rows)
     declared = '[[codes]]\nfield = "verdict"\nequals = "E7"\ncause = "TI"\nmode = "the grader timed out"\n'
@@ -242,15 +233,6 @@ def test_it_explains_the_codes_that_are_declared(here: Path, blade: Blade) -> No
     assert '| `verdict` | `"E7"` | `the grader timed out` | `TI` |' in text
     assert "| `verdict` | verifier |" in text
     assert "- `declared`: What does the owner of the benchmark say?" in text
-
-
-def test_worked_examples_are_of_different_causes_and_quote_their_rollouts(written: str) -> None:
-    examples = written.partition("### Worked example 1")[2].partition("## Report template")[0]
-    causes = re.findall(r"is labelled (\w+) \(", examples)
-    assert len(causes) == len(set(causes)) >= 2
-    rows = "".join(Path(f"{name}/rollouts.jsonl").read_text(encoding="utf-8") for name in ("first", "second"))
-    for quote in re.findall(r"```text\n(.+?)\n```", examples, re.DOTALL):
-        assert quote.replace('"', '\\"').replace("\n", "\\n") in rows
 
 
 def test_its_commands_run(written: str, blade: Blade) -> None:

@@ -138,7 +138,7 @@ def test_a_dry_run_and_a_second_time_write_nothing(install: Install, here: Path)
     assert before == {path: path.stat().st_mtime_ns for path in before}
 
 
-def test_a_copy_that_somebody_changed_is_kept(install: Install, folder: Path) -> None:
+def test_a_changed_copy_is_kept_and_one_of_another_version_brought_up_to_date(install: Install, folder: Path, blade: Blade) -> None:
     install()
     page = folder / "SKILL.md"
     page.write_text(page.read_text(encoding="utf-8") + "\nOur own rule.\n", encoding="utf-8")
@@ -146,18 +146,6 @@ def test_a_copy_that_somebody_changed_is_kept(install: Install, folder: Path) ->
     assert "Our own rule." in page.read_text(encoding="utf-8")
     install("--force")
     assert "Our own rule." not in page.read_text(encoding="utf-8")
-
-
-def test_nothing_is_written_where_one_of_several_copies_must_stay(install: Install, here: Path) -> None:
-    own = here / ".claude" / "skills" / NAME / "SKILL.md"
-    own.parent.mkdir(parents=True)
-    own.write_text("mine", encoding="utf-8")
-    install("--agent", "agents", "--agent", "claude", code=2)
-    assert not (here / ".agents").exists()
-
-
-def test_a_copy_of_another_version_is_told_and_brought_up_to_date(install: Install, folder: Path, blade: Blade) -> None:
-    install()
     aged(folder)
     said = blade("skill", "check")
     assert said.code == 1
@@ -168,7 +156,15 @@ def test_a_copy_of_another_version_is_told_and_brought_up_to_date(install: Insta
     assert blade("skill", "check").code == 0
 
 
-def test_a_record_does_not_give_away_what_it_does_not_know(install: Install, folder: Path) -> None:
+def test_nothing_is_written_where_one_of_several_copies_must_stay(install: Install, here: Path) -> None:
+    own = here / ".claude" / "skills" / NAME / "SKILL.md"
+    own.parent.mkdir(parents=True)
+    own.write_text("mine", encoding="utf-8")
+    install("--agent", "agents", "--agent", "claude", code=2)
+    assert not (here / ".agents").exists()
+
+
+def test_a_record_does_not_give_away_what_it_does_not_know_nor_what_lies_elsewhere(install: Install, folder: Path, victim: Path) -> None:
     folder.mkdir(parents=True)
     for name, text in {"SKILL.md": "by hand", "other.md": "x"}.items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -177,6 +173,12 @@ def test_a_record_does_not_give_away_what_it_does_not_know(install: Install, fol
     assert (folder / "SKILL.md").read_text(encoding="utf-8") == "by hand"
     forged(folder, "other.md", "SKILL.md")
     assert "updated" in install()
+    aged(folder)
+    record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
+    record["files"][os.path.relpath(victim, folder)] = digest(victim)
+    (folder / RECORD).write_text(json.dumps(record), encoding="utf-8")
+    install("--force")
+    assert victim.exists()
 
 
 # -- links ------------------------------------------------------------------------------------------
@@ -189,16 +191,6 @@ def victim(here: Path) -> Path:
     path.parent.mkdir()
     path.write_text("precious", encoding="utf-8")
     return path
-
-
-def test_a_record_cannot_have_files_elsewhere_removed(install: Install, folder: Path, victim: Path) -> None:
-    install()
-    aged(folder)
-    record = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    record["files"][os.path.relpath(victim, folder)] = digest(victim)
-    (folder / RECORD).write_text(json.dumps(record), encoding="utf-8")
-    install("--force")
-    assert victim.exists()
 
 
 @pytest.mark.parametrize("options", [(), ("--force",)], ids=["plain", "forced"])
@@ -247,16 +239,13 @@ def test_links_to_copies_are_followed_and_to_the_skill_left_alone(is_own: bool, 
     assert ((own / "SKILL.md").read_bytes(), (own / RECORD).exists()) == (before, False)
 
 
-def test_a_file_that_has_another_name_elsewhere_stays_as_it_is_there(victim: Path, folder: Path, install: Install) -> None:
+def test_a_file_of_another_name_elsewhere_stays_and_none_comes_along(victim: Path, folder: Path, install: Install, here: Path) -> None:
     folder.mkdir(parents=True)
     os.link(victim, folder / "SKILL.md")
     install("--force")
     assert victim.read_text(encoding="utf-8") == "precious"
     assert (folder / "SKILL.md").read_bytes() == contents(listed()[0])["SKILL.md"]
     assert not [path for path in folder.rglob(".*") if path.name != RECORD]
-
-
-def test_a_skill_does_not_take_files_from_elsewhere_along(victim: Path, here: Path, install: Install) -> None:
     skill = here / "given"
     skill.mkdir()
     (skill / "SKILL.md").write_text("---\nname: given\ndescription: x\n---\n", encoding="utf-8")
@@ -281,14 +270,11 @@ def test_a_new_skill_is_not_written_through_a_link(at: str, here: Path, blade: B
 # -- what is told -----------------------------------------------------------------------------------
 
 
-def test_one_cheap_command_tells_whether_the_version_fits(here: Path, blade: Blade) -> None:
+def test_one_cheap_command_tells_whether_the_version_fits_and_the_list_comes_as_json(here: Path, blade: Blade, install: Install) -> None:
     assert blade("skill", "check", "--for", __version__).code == 0
     other = blade("skill", "check", "--for", "0.0.1")
     assert (other.code, "written for BLADE 0.0.1" in other.out) == (1, True)
     assert json.loads(blade("skill", "check", "--for", "0.0.1", "--json").out)["fits"] is False
-
-
-def test_the_list_as_json(install: Install, blade: Blade) -> None:
     install("--agent", "claude")
     document = json.loads(blade("skill", "list", "--json").out)
     assert [skill["name"] for skill in document["skills"]] == [NAME]
@@ -497,7 +483,7 @@ def test_the_validator_sees_a_broken_rule(old: str, new: str, tmp_path: Path) ->
     assert list(skills_ref.validate(folder)) != []
 
 
-def test_the_skill_is_cheap_to_load_and_its_references_are_one_level_deep() -> None:
+def test_the_skill_is_cheap_to_load_names_every_cause_and_section_and_holds_evals_and_metadata() -> None:
     text = (OURS / "SKILL.md").read_text(encoding="utf-8")
     references = {path.name: path.read_text(encoding="utf-8") for path in (OURS / "references").iterdir()}
     assert len(text.splitlines()) < 500
@@ -506,18 +492,12 @@ def test_the_skill_is_cheap_to_load_and_its_references_are_one_level_deep() -> N
     for page in references.values():
         assert tokens(page) < 1500
         assert "references/" not in page
-
-
-def test_every_cause_and_every_section_of_a_report_is_named() -> None:
     def rows(name: str, pattern: str) -> list[str]:
         return re.findall(pattern, (OURS / "references" / name).read_text(encoding="utf-8"), re.MULTILINE)
 
     assert {cause.value for cause in Cause} == set(rows("labels.md", r"^\| (\w+)")) - {"Cause"}
     sections = rows("report_template.md", r"^\| ([A-Z][\w -]+?) \|")
     assert sections[1 : len(SECTIONS) + 1] == list(SECTIONS)
-
-
-def test_evals_hold_trigger_and_task_tests_and_codex_finds_its_metadata() -> None:
     held = json.loads((OURS / "evals" / "evals.json").read_text(encoding="utf-8"))
     triggers = {one["query"]: one["should_trigger"] for one in held["triggers"]}
     assert (held["skill_name"], len(triggers)) == (OURS.name, len(held["triggers"]))

@@ -31,7 +31,7 @@ def path(tmp_path: Path) -> Path:
     return make_run(tmp_path / "run", ROWS)
 
 
-def test_the_named_cache_folder_is_used(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blade: Blade) -> None:
+def test_the_named_cache_folder_is_used_or_else_the_users(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blade: Blade) -> None:
     folder = tmp_path / "here" / "it" / "is"
     monkeypatch.setenv("BLADE_CACHE_DIR", str(folder))
     before = set(path.parent.iterdir())
@@ -40,9 +40,6 @@ def test_the_named_cache_folder_is_used(path: Path, tmp_path: Path, monkeypatch:
     assert set(path.parent.iterdir()) == before, "nothing is written beside the source"
     assert [entry.name for entry in folder.iterdir()] == ["indexes"]
     assert files_of(path) == {"lock", "manifest.json", "part", "sha256.json", "summary.kept", "rows.kept"}
-
-
-def test_without_a_name_the_cache_is_the_users(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("BLADE_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert kept.root() == tmp_path / "blade"
@@ -53,7 +50,7 @@ def test_without_a_name_the_cache_is_the_users(monkeypatch: pytest.MonkeyPatch, 
     assert kept.root() == tmp_path / "mine"
 
 
-def test_doctor_shows_the_size_of_the_cache_and_empties_it(path: Path, cache: Path, blade: Blade) -> None:
+def test_doctor_shows_the_size_of_the_cache_and_empties_it_and_nothing_else(path: Path, cache: Path, blade: Blade) -> None:
     empty = json.loads(blade("doctor", "--json").out)
     assert (empty["cache_bytes"], empty["cache_indexes"]) == (0, 0)
     opened(path)
@@ -65,9 +62,6 @@ def test_doctor_shows_the_size_of_the_cache_and_empties_it(path: Path, cache: Pa
     assert "Freed" in blade("doctor", "--clean").out
     assert not list(cache.iterdir())  # its own empty folder too
     assert blade("doctor", "--clean").code == 0
-
-
-def test_doctor_empties_the_cache_and_nothing_else(path: Path, cache: Path, blade: Blade) -> None:
     opened(path)
     size = kept.size()[0]
     foreign = [cache / "mine.txt", cache / "indexes" / "mine.txt", cache / "indexes" / "my-indexes" / "a.txt"]
@@ -86,16 +80,13 @@ def test_doctor_empties_the_cache_and_nothing_else(path: Path, cache: Path, blad
     assert opened(path).n_rows == 3
 
 
-def test_an_index_that_is_being_written_is_left_alone(path: Path, cache: Path) -> None:
+def test_an_index_that_is_being_written_is_left_alone_and_may_be_emptied_while_one_waits_for_it(path: Path, cache: Path) -> None:
     opened(path)
     with (kept.folder_for(path) / "lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert kept.clean() == (0, 0)
         assert kept.size()[1] == 1
     assert kept.clean()[1] == 1
-
-
-def test_a_folder_that_is_emptied_while_one_waits_for_it(path: Path, cache: Path) -> None:
     opened(path)
     path.write_bytes(path.read_bytes() * 2)
     folder = kept.folder_for(path)
@@ -291,12 +282,20 @@ def test_no_temporary_folder_either(path: Path, is_pipe: bool, cache: Path, monk
     assert (error.value.slug, error.value.exit_code) == ("no-space", 4)
 
 
-def test_a_cache_below_a_file(path: Path, tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_below_a_file_and_a_user_without_a_home(path: Path, tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("BLADE_CACHE_DIR", str(tmp_path / "file" / "cache"))
     check_temporary(path, scratch, "Not a directory")
     monkeypatch.setenv("BLADE_CACHE_DIR", str(tmp_path / "file"))
     check_temporary(path, scratch, "")
+    def homeless(self: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("BLADE_CACHE_DIR", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "expanduser", homeless)
+    assert opened(path).n_rows == 3
+    assert [entry.name for entry in scratch.iterdir()] == [f"blade-cache-{os.getuid()}"]
 
 
 def test_an_index_and_a_source_on_a_read_only_disk_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, blade: Blade) -> None:
@@ -311,14 +310,3 @@ def test_an_index_and_a_source_on_a_read_only_disk_are_used(tmp_path: Path, monk
             assert not spy.was_asked
         assert blade("diagnose", disk / "run").code == 0
         assert blade("show", path, "0/0").code == 0
-
-
-def test_a_user_without_a_home(path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def homeless(self: Path) -> Path:
-        raise RuntimeError("Could not determine home directory.")
-
-    monkeypatch.delenv("BLADE_CACHE_DIR", raising=False)
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(Path, "expanduser", homeless)
-    assert opened(path).n_rows == 3
-    assert [entry.name for entry in scratch.iterdir()] == [f"blade-cache-{os.getuid()}"]

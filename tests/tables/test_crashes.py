@@ -15,12 +15,11 @@ import pytest
 
 from blade.tables import cache, index, workers
 from tests.builders import make_row, make_run
-from tests.conftest import ROOT, Listener
+from tests.conftest import Listener, environment
 from tests.tables.watching import GYM, Spy, in_pieces, no_process_is_left, opened, strays, told
 from tools.planted import write_bench, write_run
 
 FORK = multiprocessing.get_context("fork")
-ENV = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
 
 
 @pytest.fixture
@@ -32,8 +31,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_processes_that_start_together_agree(tmp_path: Path, cache: Path) -> None:
     path = write_run(tmp_path, n_tasks=30).path
     command = [sys.executable, "-m", "blade", "diagnose", "--json", str(path)]
-    env = {**ENV, "BLADE_CACHE_DIR": str(cache)}
-    running = [subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)]
+    running = [subprocess.Popen(command, env=environment(cache), stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(3)]
     said = [process.communicate(timeout=120) for process in running]
     assert [process.returncode for process in running] == [0, 0, 0], said
     assert len({out for out, _ in said}) == 1
@@ -131,9 +129,8 @@ def test_ctrl_c_ends_everything_quietly(tmp_path: Path, cache: Path) -> None:
         "from blade.tables import index\nindex.n_cores = lambda: 2\nindex._CHUNK_BYTES = 1 << 20\n"
         f"from blade.cli.main import main\nmain(['diagnose', {str(path)!r}])"
     )
-    env = {**ENV, "BLADE_CACHE_DIR": str(cache)}
     command = [sys.executable, "-c", program]
-    with subprocess.Popen(command, env=env, stderr=subprocess.PIPE, start_new_session=True) as process:
+    with subprocess.Popen(command, env=environment(cache), stderr=subprocess.PIPE, start_new_session=True) as process:
         until = time.monotonic() + 60
         while not list(cache.rglob("part-*")):
             assert time.monotonic() < until
@@ -195,13 +192,15 @@ def test_every_piece_comes_once_with_its_result_and_in_order(n_workers: int) -> 
     assert no_process_is_left()
 
 
-def test_results_may_be_empty_or_larger_than_a_pipe() -> None:
+def test_results_of_any_size_are_there_before_the_next_piece_is_begun_where_ended_processes_are_forgotten(tmp_path: Path) -> None:
     sizes = [0, 1, 7, 8, 9, 5_000_000]
     found = dict(workers.streamed(lambda size: b"\x00" * size, sizes, 2))
     assert {size: result and len(result) for size, result in found.items()} == {size: size or b"" for size in sizes}
-
-
-def test_a_result_is_there_before_the_next_piece_is_begun(tmp_path: Path) -> None:
+    usual = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        assert dict(workers.streamed(length_of, ["a", "bb"], 2)) == {"a": b"1", "bb": b"2"}
+    finally:
+        signal.signal(signal.SIGCHLD, usual)
     gate = tmp_path / "gate"
 
     def work(piece: int) -> bytes:
@@ -214,11 +213,3 @@ def test_a_result_is_there_before_the_next_piece_is_begun(tmp_path: Path) -> Non
     assert next(found) == (0, b"waited")
     gate.touch()
     assert list(found) == [(1, b"waited")]
-
-
-def test_where_ended_processes_are_forgotten() -> None:
-    usual = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    try:
-        assert dict(workers.streamed(length_of, ["a", "bb"], 2)) == {"a": b"1", "bb": b"2"}
-    finally:
-        signal.signal(signal.SIGCHLD, usual)

@@ -18,28 +18,19 @@ from hypothesis import strategies as st
 
 from blade.errors import Unreadable
 from blade.tables import cache, index, task_rows
-from tests.builders import (
-    encode,
-    joined,
-    make_call,
-    make_message,
-    make_response,
-    make_row,
-    make_rows,
-    make_run,
-    packed,
-)
+from tests.builders import encode, joined, make_call, make_message, make_response, make_row, make_run, packed
+from tests.case_tables import cases
 from tests.conftest import Blade, Listener
 from tests.tables.watching import Spy, in_pieces, opened, strays, told, told_anew
 from tools.planted import write_run
 
 pytestmark = pytest.mark.usefixtures("cache")
-REWARDS = {0: [1.0, 0.0], 1: [0.5, 1.0], 2: [0.0, 0.0]}
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    return make_run(tmp_path, make_rows(REWARDS, difficulty="easy"))
+    rewards = (1.0, 0.0, 0.5, 1.0, 0.0, 0.0)
+    return make_run(tmp_path, [make_row(at // 2, at % 2, reward, difficulty="easy") for at, reward in enumerate(rewards)])
 
 
 def reindexed(path: Path) -> Spy:
@@ -167,12 +158,11 @@ LINES = ANY_ROWS.map(encode) | st.sampled_from(
 )
 
 
-QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 # The first row has a full key and the second has none: what is kept of a row does not hang on its neighbours.
 MIXED = [encode(make_row(0, 0, note="x" * 200)), encode(make_row(None, 1))]
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=QUIET)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @example(lines=MIXED, cuts=[0.5], ends=True)
 @example(lines=[b"", b"  "], cuts=[], ends=False)  # a block without a row
 @given(lines=st.lists(LINES, min_size=1, max_size=8), cuts=st.lists(st.floats(0, 1), max_size=6), ends=st.booleans())
@@ -275,7 +265,7 @@ def test_a_compressed_file_tells_what_the_plain_one_does(tmp_path: Path, compres
     assert not strays(path)
 
 
-def test_a_file_that_was_compressed_in_place(tmp_path: Path) -> None:
+def test_a_file_compressed_in_place_standard_input_and_a_pipe_tell_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = make_run(tmp_path, ROWS)
     first = told(opened(path))
     path.write_bytes(packed(path.read_bytes(), "gz"))
@@ -283,11 +273,6 @@ def test_a_file_that_was_compressed_in_place(tmp_path: Path) -> None:
     path.write_bytes(joined(ROWS))
     assert told(opened(path)) == first
     assert not strays(path)
-
-
-def test_standard_input_is_read_once_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = make_run(tmp_path, ROWS)
-    expected = told(opened(path))
     cache.clean()
 
     class Input:
@@ -295,12 +280,9 @@ def test_standard_input_is_read_once_and_leaves_nothing(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(sys, "stdin", Input())
     found = opened(Path("-"))
-    assert told(found) == expected
+    assert told(found) == first
     assert cache.size() == (0, 0)
     assert (found.path, found.manifest.size) == (Path("-"), 0)
-
-
-def test_a_pipe_is_read_once_and_leaves_nothing(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     spy = Spy()
@@ -322,8 +304,6 @@ def test_a_pipe_is_read_once_and_leaves_nothing(tmp_path: Path) -> None:
 
 # -- the quick way to a task -----------------------------------------------------------------------
 
-pytestmark = pytest.mark.usefixtures("cache")
-
 
 def both_ways(blade: Blade, monkeypatch: pytest.MonkeyPatch, path: Path, task: str) -> None:
     """`blade show` says the same with and without the quick way."""
@@ -334,16 +314,8 @@ def both_ways(blade: Blade, monkeypatch: pytest.MonkeyPatch, path: Path, task: s
     assert quickly == thoroughly
 
 
-@pytest.mark.parametrize(
-    "faults",
-    [
-        (), ("retried_attempt",), ("duplicate_identical",), ("duplicate_differing",), ("two_agents",), ("torn_tail",),
-        ("missing_repeat_index",), ("sparse_indices",), ("masked_rows", "null_rewards", "lost_rows"),
-        ("retried_attempt", "duplicate_differing"),
-    ],
-    ids="+".join,
-)  # fmt: skip
-def test_both_ways_show_the_same(faults: tuple[str, ...], tmp_path: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("faults", cases(__file__, "faults that both ways show"), ids="+".join)
+def test_both_ways_show_the_same(faults: list[str], tmp_path: Path, blade: Blade, monkeypatch: pytest.MonkeyPatch) -> None:
     planted = write_run(tmp_path, n_tasks=4, repeats=3, faults=faults)
     opened(planted.path)
     for task in sorted(planted.rows)[:2]:
@@ -351,7 +323,7 @@ def test_both_ways_show_the_same(faults: tuple[str, ...], tmp_path: Path, blade:
             both_ways(blade, monkeypatch, planted.path, wanted)
 
 
-def test_the_quick_way_is_taken(tmp_path: Path) -> None:
+def test_the_quick_way_is_taken_also_for_numbers_that_look_alike_in_bytes(tmp_path: Path) -> None:
     planted = write_run(tmp_path, n_tasks=4, repeats=3, faults=("retried_attempt:2",))
     opened(planted.path)
     for task in range(4):
@@ -369,6 +341,13 @@ def test_the_quick_way_is_taken(tmp_path: Path) -> None:
             assert row.get("_ng_attempt_index", 0) == place.attempt == max(attempts)
     assert task_rows.places(planted.path, 99) == []
     assert task_rows.places(planted.path, 1 << 70) == []
+    tasks = [0, 1, 255, 256, 257, 65536, 1 << 40, 0, 256]
+    path = make_run(tmp_path / "alike", [make_row(task, at) for at, task in enumerate(tasks)])
+    opened(path)
+    for task in set(tasks):
+        found = task_rows.places(path, task)
+        assert found is not None
+        assert [place.repeat for place in found] == [at for at, other in enumerate(tasks) if other == task]
 
 
 @pytest.mark.parametrize(
@@ -401,16 +380,6 @@ def test_a_file_that_is_not_as_it_was_indexed(tmp_path: Path, blade: Blade, monk
         file.write(joined([make_row(2)]))
     assert task_rows.places(path, 0) is None
     both_ways(blade, monkeypatch, path, "2/0")
-
-
-def test_task_numbers_that_look_alike_in_bytes(tmp_path: Path) -> None:
-    tasks = [0, 1, 255, 256, 257, 65536, 1 << 40, 0, 256]
-    path = make_run(tmp_path, [make_row(task, at) for at, task in enumerate(tasks)])
-    opened(path)
-    for task in set(tasks):
-        found = task_rows.places(path, task)
-        assert found is not None
-        assert [place.repeat for place in found] == [at for at, other in enumerate(tasks) if other == task]
 
 
 def test_the_quick_way_loads_the_standard_library_alone() -> None:

@@ -42,50 +42,38 @@ def row_of(task: int, repeat: int, reward: float, fields: dict[str, Any]) -> Row
     return row
 
 
-def test_long_texts_are_cut_with_a_mark(tmp_path: Path) -> None:
+def test_long_texts_are_cut_with_a_mark_but_stay_two_values_and_whole_numbers_keep_all_digits(tmp_path: Path) -> None:
     told = ground(tmp_path, [make_row(0, 0, 1.0, log="x" * 5000, full="y" * 200, level="hard")])
     assert one(told, "select log from rollouts") == "x" * 199 + "…"
     assert rows_of(told, "select path from fields where is_cut") == [("log",)]
-
-
-def test_keys_that_few_rows_have_are_told_as_one_field(tmp_path: Path) -> None:
-    rows = [make_row(task, 0, 1.0, info={"seen": {}}) for task in range(100)]
-    for row, keys in ((rows[0], "abc"), (rows[1], "cd")):
-        row["info"]["seen"] = {key: key == "a" for key in keys}
-    told = ground(tmp_path, rows)
-    sql = "select path, type, presence, \"distinct\", example from fields where path like 'info%'"
-    assert rows_of(told, sql) == [("info.seen.*", "boolean", 2, 2, "True")], "rows and values, not keys"
-
-
-def test_long_texts_that_begin_alike_are_two_values(tmp_path: Path) -> None:
     texts = ["x" * 300, "x" * 301, "x" * 300, "y" * 300]
-    told = ground(tmp_path, [make_row(task, 0, 1.0, log=text) for task, text in enumerate(texts)])
+    told = ground(tmp_path / "alike", [make_row(task, 0, 1.0, log=text) for task, text in enumerate(texts)])
     assert one(told, "select count(distinct log) from rollouts") == 3
     assert one(told, "select \"distinct\" from fields where path = 'log'") == 3
-
-
-def test_whole_numbers_keep_all_their_digits(tmp_path: Path) -> None:
     seeds = [1234567890123456780 + n for n in range(9)]
-    told = ground(tmp_path, [make_row(n, 0, 1.0, seed=seed) for n, seed in enumerate(seeds)])
+    told = ground(tmp_path / "seeds", [make_row(n, 0, 1.0, seed=seed) for n, seed in enumerate(seeds)])
     assert one(told, "select count(distinct seed) from rollouts") == 9
     assert one(told, f"select count(*) from rollouts where seed = {seeds[3]}") == 1
     near = ground(tmp_path / "near", [make_row(n, 0, 1.0, seed=(1 << 53) - 1 - n) for n in range(3)])
     assert rows_of(near, "select sum(seed) from rollouts") == [(3 * (1 << 53) - 6,)]
 
 
-def test_late_and_changing_shapes_lose_nothing(tmp_path: Path) -> None:
-    rows = [make_row(task, 0, 1.0, info={"a": task}) for task in range(300)]
-    rows += [make_row(300, 0, 1.0, info={"a": 300, "late": {"b": "x"}}), make_row(301, 0, 1.0, info="plain")]
+def test_keys_that_few_rows_have_or_come_late_and_objects_of_very_many_keys(tmp_path: Path) -> None:
+    rows = [make_row(task, 0, 1.0, info={"seen": {}}) for task in range(100)]
+    for row, keys in ((rows[0], "abc"), (rows[1], "cd")):
+        row["info"]["seen"] = {key: key == "a" for key in keys}
     told = ground(tmp_path, rows)
-    assert one(told, 'select count("info.a") from rollouts') == 301
-    assert rows_of(told, 'select task, "info.late.b" from rollouts where "info.late.b" is not null') == [("300", "x")]
-
-
-def test_objects_with_very_many_keys_become_checks(tmp_path: Path) -> None:
+    sql = "select path, type, presence, \"distinct\", example from fields where path like 'info%'"
+    assert rows_of(told, sql) == [("info.seen.*", "boolean", 2, 2, "True")], "rows and values, not keys"
     tests = {f"test_{number}": "passed" if number % 3 else "failed" for number in range(400)}
-    told = ground(tmp_path, [make_row(0, 0, 0.0, results=tests), make_row(1, 0, 1.0, results={"test_1": "passed"})])
+    told = ground(tmp_path / "many", [make_row(0, 0, 0.0, results=tests), make_row(1, 0, 1.0, results={"test_1": "passed"})])
     assert one(told, "select count(*) from checks where status = 'failed' and task = '0'") == 134
     assert one(told, "select count(*) from rollouts where check_failed('test_3')") == 1
+    rows = [make_row(task, 0, 1.0, info={"a": task}) for task in range(300)]
+    rows += [make_row(300, 0, 1.0, info={"a": 300, "late": {"b": "x"}}), make_row(301, 0, 1.0, info="plain")]
+    told = ground(tmp_path / "late", rows)
+    assert one(told, 'select count("info.a") from rollouts') == 301
+    assert rows_of(told, 'select task, "info.late.b" from rollouts where "info.late.b" is not null') == [("300", "x")]
 
 
 @pytest.mark.parametrize(("text", "answer", "source"), cases(__file__, "answers"))
@@ -106,18 +94,18 @@ def boxed_rows(gold_of: dict[int, str], key: str = "expected_answer") -> list[di
     return rows
 
 
-def test_the_gold_is_what_passing_answers_equal_whatever_its_name(tmp_path: Path) -> None:
+def test_the_gold_is_what_passing_answers_equal_whatever_its_name_and_place(tmp_path: Path) -> None:
     rows = boxed_rows({0: "4", 1: "x+1", 2: "seven"}, key="zebra")
     told = ground(tmp_path, [{**row, "label": "misleading"} for row in rows])
     assert one(told, "select count(*) from rollouts where equals_gold = passed") == 9
     assert rows_of(told, "select distinct gold from rollouts order by 1") == [("4",), ("seven",), ("x+1",)]
-
-
-def test_a_gold_that_passing_answers_do_not_equal_is_not_compared(tmp_path: Path) -> None:
     rows = boxed_rows({0: "4", 1: "9", 2: "12"})
-    told = ground(tmp_path, [{**row, "expected_answer": f"f() == {row['expected_answer']}"} for row in rows])
+    told = ground(tmp_path / "others", [{**row, "expected_answer": f"f() == {row['expected_answer']}"} for row in rows])
     assert one(told, "select count(gold) from rollouts") == 9
     assert one(told, "select count(equals_gold) from rollouts") == 0
+    inputs = [make_input(row) for row in rows]
+    told = ground(tmp_path / "inputs", [{k: v for k, v in row.items() if k != "expected_answer"} for row in rows], inputs=inputs)
+    assert one(told, "select count(*) from rollouts where gold is not null and equals_gold = passed") == 9
 
 
 def test_what_the_verifier_read_is_the_answer_before_what_we_read(tmp_path: Path) -> None:
@@ -133,13 +121,6 @@ def test_what_the_verifier_read_is_the_answer_before_what_we_read(tmp_path: Path
     assert one(told, "select count(*) from answers where source = 'field'") == 35
     echo = ground(tmp_path / "gold", boxed_rows({task: str(task) for task in range(12)}))
     assert one(echo, "select count(*) from answers where source = 'field'") == 0, "the gold is no answer"
-
-
-def test_gold_that_only_the_inputs_hold_is_joined(tmp_path: Path) -> None:
-    rows = boxed_rows({0: "4", 1: "9", 2: "12"})
-    inputs = [make_input(row) for row in rows]
-    told = ground(tmp_path, [{k: v for k, v in row.items() if k != "expected_answer"} for row in rows], inputs=inputs)
-    assert one(told, "select count(*) from rollouts where gold is not null and equals_gold = passed") == 9
 
 
 ROLES = {

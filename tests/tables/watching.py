@@ -125,12 +125,10 @@ def mounted(folder: Path, options: str) -> Iterator[Path]:
 
 def no_process_is_left() -> bool:
     """Whether this process has ended and collected all that it started, but for those that verifiers keep."""
-    return not set(_children()) - {worker.pid for worker in limited._alive}
-
-
-def _children() -> Iterator[int]:
+    children = set()
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it has ended since
             _, parent, *_ = path.read_text().rpartition(")")[2].split()
             if int(parent) == os.getpid():
-                yield int(path.parent.name)
+                children.add(int(path.parent.name))
+    return not children - {worker.pid for worker in limited._alive}
