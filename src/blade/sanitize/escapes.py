@@ -7,14 +7,14 @@ import json
 import re
 from base64 import b64decode, b64encode
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from unicodedata import normalize
 from urllib.parse import unquote
 
 import msgspec
 
-from blade.sanitize.rule_table import compiled
+from blade.sanitize.rule_table import compiled, words
 
 TOKEN = compiled("token")
 _SCALAR = re.compile(r"[^\s,}\]]+")
@@ -94,27 +94,20 @@ def _escapes(text: str) -> Iterator[re.Match[str]]:
             yield hit
 
 
-class View:
-    """A text without its escapes."""
+class Reading:
+    """A text with some of its parts read otherwise, and where its places stand in the text."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.starts, self.raw = [0], [0]  # from each of these places of the view on, where the text goes on
-        if text.isascii() and not any(sign in text for sign in _SIGNS):
-            return  # no letter is written otherwise
-        if "+" in text and "=" in text:
-            text = _FORM.sub(lambda hit: hit[0].translate(_SENT) if _is_sent(hit) else hit[0], text)
+    def __init__(self, text: str, changes: Iterable[tuple[int, int, str]]) -> None:
+        self.starts, self.raw = [0], [0]  # from each of these places of the reading on, where the text goes on
         parts: list[str] = []
         done = size = 0
-        for hit in _escapes(text):
-            letter = _letter(hit)
-            parts += [text[done : hit.start()], letter]
-            size += hit.start() - done + len(letter)
-            done = hit.end()
-            self.starts += [size - len(letter), size]
-            self.raw += [hit.start(), done]
-        parts.append(text[done:])
-        self.text = "".join(parts)
+        for start, end, letters in changes:
+            parts += [text[done:start], letters]
+            size += start - done + len(letters)
+            done = end
+            self.starts += [size - len(letters), size]
+            self.raw += [start, end]
+        self.text = "".join([*parts, text[done:]])
 
     def place(self, place: int) -> int:
         """Where a place of the view stands in the text."""
@@ -126,6 +119,43 @@ class View:
         index = bisect_left(self.starts, place)
         is_edge = index < len(self.starts) and self.starts[index] == place
         return self.raw[index] if is_edge else self.place(place)
+
+
+class View(Reading):
+    """A text without its escapes."""
+
+    def __init__(self, text: str) -> None:
+        if text.isascii() and not any(sign in text for sign in _SIGNS):
+            super().__init__(text, ())  # no letter is written otherwise
+            return
+        if "+" in text and "=" in text:
+            text = _FORM.sub(lambda hit: hit[0].translate(_SENT) if _is_sent(hit) else hit[0], text)
+        super().__init__(text, ((*hit.span(), _letter(hit)) for hit in _escapes(text)))
+
+
+_LINE_PREFIX, _ARGUMENTS, _LITERAL = compiled("line_prefix"), compiled("arguments"), compiled("literal")
+_OPTION = re.compile(r"--?[A-Za-z]|/[a-zA-Z]{1,8}:")
+_TOOLS, _QUOTES = words("tools"), "\\\"'"
+
+
+def unprefixed(text: str) -> Reading | None:
+    """The lines of a text without what tools put before each, escaped breaks as breaks; None if it is the same."""
+    changes = [(*hit.span(), "\n" if hit["break"] else "") for hit in _LINE_PREFIX.finditer(text)]
+    return Reading(text, changes) if changes else None
+
+
+def commands_in(text: str) -> Iterator[tuple[int, Reading]]:
+    """Lists of arguments, joined with blanks as a shell has them, and where each begins."""
+    for hit in _ARGUMENTS.finditer(text):
+        run, done, changes = hit["run"], 0, list[tuple[int, int, str]]()
+        members = [(literal.start(), literal[0]) for literal in _LITERAL.finditer(run)]
+        words = [quoted.strip(_QUOTES) for _, quoted in members]
+        for (start, quoted), word in zip(members, words, strict=True):
+            begin = start + len(quoted) - len(quoted.lstrip(_QUOTES))
+            changes.append((done, begin, " " if done else ""))
+            done = begin + len(word)
+        if words[0].rpartition("/")[2] in _TOOLS or any(map(_OPTION.match, words)):
+            yield hit.start("run"), Reading(run, [*changes, (done, len(run), "")])
 
 
 def _is_sent(hit: re.Match[str]) -> bool:
@@ -156,7 +186,8 @@ def _letter(hit: re.Match[str]) -> str:
     return _WORDS.get(words, _ALIKE.get(words, words if group == "mark" else ""))
 
 
-_RUN = re.compile(r"[A-Za-z0-9+/_\-]{24,}={0,2}")  # of either alphabet: one look a letter
+# of either alphabet: one look a letter; no text in UTF-8 begins with a sign of them when it is encoded
+_RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9+/_\-]{23,}={0,2}")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{24,}={0,2}|[A-Za-z0-9_\-]{24,}={0,2}")
 _WRAPPED = compiled("wrapped")
 _PROBE = 64  # characters that tell whether the rest is worth decoding

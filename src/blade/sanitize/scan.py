@@ -8,17 +8,20 @@ from collections.abc import Iterator, Mapping
 
 from blade.sanitize import identities, secret_rules
 from blade.sanitize.echoes import lowered, sites
-from blade.sanitize.escapes import is_encoded_text
+from blade.sanitize.escapes import View, commands_in, is_encoded_text, unprefixed
 from blade.sanitize.lexicon import GENERIC, is_chosen, is_key, is_random, secret_name, secret_value
 from blade.sanitize.policy import PLACEHOLDER, Policy, name_pattern
-from blade.sanitize.rule_table import compiled, table, words
+from blade.sanitize.rule_table import compiled, joined, table, words
 from blade.sanitize.secret_rules import Detector, Hit
+from blade.sanitize.tables import Tables, lists_in
 
 # Where two spans meet, the surer kind wins; then the longer one.
 _RANK = {"NAME": 0, "SECRET": 1, "URL": 2, "EMAIL": 3, "IP": 4, "HOST": 5, "USER": 6, "PERSON": 7, "MAC": 8}
 _ACCOUNT = re.compile(r"(?=.*\d)[a-z][a-z0-9]{2,20}(?:[._\-][a-z0-9]{1,20})?")
 # Under `pass`, which may as well be a count or a verdict: a word and digits.
 _CHOSEN = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9!@#$%&*+?\-]{8,40}")
+TYPED = "(typed)"  # the name of what is typed into a field for a password
+_QUOTE = re.compile("[\"']")
 _SENT = re.compile(r"(?i)(?:bearer|basic|token)\s+(?P<value>\S{6,200})")
 
 _RULES = [(rule, secret_rules.detector(rule, secret_rules.JUDGES | identities.JUDGES)) for rule in secret_rules.rules()]
@@ -29,6 +32,8 @@ for _look, _marks in (
 ):  # fmt: skip
     for _mark in _marks.split():
         MARKS[_mark] = (*MARKS.get(_mark, ()), _look)
+for _mark in ("insert", "replace", "pass", "pw"):  # what tables are found by
+    MARKS.setdefault(_mark, ())
 # What is private by its form or by what is written beside it, and so replaced even where a model, a tool
 # or a task is named; a word that merely looks drawn at random is not.
 SURE = {*identities.SURE, secret_rules.assigned_at, *(look for rule, look in _RULES if rule.is_sure)}
@@ -36,10 +41,11 @@ SURE = {*identities.SURE, secret_rules.assigned_at, *(look for rule, look in _RU
 
 
 class Scanner:
-    """What one policy looks for; it keeps nothing of what it saw."""
+    """What one policy looks for, and the key of the placeholders; it keeps nothing of what it saw."""
 
-    def __init__(self, policy: Policy | None = None) -> None:
+    def __init__(self, policy: Policy | None = None, key: bytes = b"") -> None:
         policy = policy or Policy()
+        self.key = re.compile(re.escape(key.decode("utf-8", "surrogateescape"))) if key else None
         self.names = name_pattern(policy.names)
         self.hosts = name_pattern(policy.hosts)
         self.users = name_pattern(policy.users)
@@ -52,7 +58,7 @@ class Scanner:
         hits: list[Hit] = []
         if name and not is_id:
             hits += _under_name(text, name)
-        words = ((self.names, "NAME"), (self.hosts, "HOST"), (self.users, "USER"))
+        words = ((self.key, "SECRET"), (self.names, "NAME"), (self.hosts, "HOST"), (self.users, "USER"))
         hits += [(*hit.span(), kind) for pattern, kind in words if pattern for hit in pattern.finditer(text)]
         marks, long_words = SIEVE.marks(text)
         if long_words:
@@ -61,24 +67,19 @@ class Scanner:
             hits += cut_in(text)
         if "\n" in text:
             hits += torn_in(text)
-        if "su -" in text and not is_id:
-            hits += [hit for place in sites(text, "su -") for hit in _SWITCHED(text, place)]
-        if marks:
-            small = lowered(text)
-            for mark, detectors in marks.items():
-                places = list(sites(small, mark))
-                for detect in detectors:
-                    if is_id and detect not in SURE:
-                        continue
-                    done = 0
-                    for place in places:
-                        if place < done:
-                            continue  # what lies inside a hit needs no second look
-                        for hit in detect(text, place):
-                            hits.append(hit)
-                            done = max(done, hit[1])
+        hits += _marked(text, marks, is_id)
+        if (marks or "su -" in text) and not is_id:
+            hits += [(*cell, "SECRET") for cell in Tables(text).hits] + _listed(text)
+            lines = unprefixed(text)
+            if lines is not None:
+                view = View(lines.text)
+                more = [*_marked(view.text, marks), *((*cell, "SECRET") for cell in Tables(view.text).hits)]
+                hits += [(lines.place(view.place(start)), lines.end(view.end(end)), kind) for start, end, kind in more]
         return self._merged(text, hits) if hits else []
 
+    def listed(self, raw: str) -> list[Hit]:
+        """What is private only as a member of a list: an argument of a command, a cell of a row."""
+        return self._merged(raw, hits) if (hits := _listed(raw)) else []
 
     def _merged(self, text: str, hits: list[Hit]) -> list[Hit]:
         taken = [hit.span() for hit in PLACEHOLDER.finditer(text)] if "[" in text else []
@@ -91,6 +92,37 @@ class Scanner:
             insort(taken, (start, end))
             remaining.append((start, end, kind))
         return sorted(remaining)
+
+
+def _marked(text: str, marks: Mapping[str, tuple[Detector, ...]], is_id: bool = False) -> list[Hit]:
+    """What those find who look where marks stand."""
+    hits: list[Hit] = []
+    if "su -" in text and not is_id:
+        hits += [hit for place in sites(text, "su -") for hit in _SWITCHED(text, place)]
+    small = lowered(text) if marks else ""
+    for mark, detectors in marks.items():
+        places = list(sites(small, mark))
+        for detect in detectors:
+            if is_id and detect not in SURE:
+                continue
+            done = 0
+            for place in places:
+                if place < done:
+                    continue  # what lies inside a hit needs no second look
+                for hit in detect(text, place):
+                    hits.append(hit)
+                    done = max(done, hit[1])
+    return hits
+
+
+def _listed(text: str) -> list[Hit]:
+    hits: list[Hit] = [(*cell, "SECRET") for cell in lists_in(text)]
+    for first, command in commands_in(text):
+        for start, end, kind in _marked(command.text, SIEVE.marks(command.text)[0]):
+            start, end = first + command.place(start), first + command.end(end)
+            if not _QUOTE.search(text, start, end):  # it lies within one argument
+                hits.append((start, end, kind))
+    return hits
 
 
 def _meets(start: int, end: int, taken: list[tuple[int, int]]) -> bool:
@@ -113,6 +145,8 @@ def _under_name(text: str, name: str) -> list[Hit]:
     if secret_name(name) and secret_value(name, text):
         scheme = re.match(r"(?i)(?:bearer|basic|token)\s+", text)
         return [(scheme.end() if scheme else 0, len(text), "SECRET")]
+    if name == TYPED and is_chosen(text) and _is_word(text):
+        return [(0, len(text), "SECRET")]
     if name.lower() in ("pass", "pw") and _CHOSEN.fullmatch(text):
         return [(0, len(text), "SECRET")]
     sent = _SENT.fullmatch(text) if name.lower().endswith("authorization") else None
@@ -136,7 +170,6 @@ def _is_word(text: str) -> bool:
 
 # ---- The sieve -------------------------------------------------------------------------------------
 
-_AROUND = ".,;!?()'\"*`"  # punctuation around a word; no mark is made of it alone
 _LEAST_RUN = 20
 _LONG_WORD = 17  # letters from which on a word may be a secret by itself
 _KEPT_LETTERS, _KEPT_WORDS = 48, 200_000
@@ -177,14 +210,12 @@ class Sieve:
         """The marks in new words: those of all of them first, as few marks are in any."""
         lowered = "\n".join(words).lower()
         marks = [mark for mark in MARKS if mark in lowered]
-        letters = [mark for mark in marks if mark.isalpha()]
         for word in words:
             # hashes and their like come once
             is_short = len(word) < _LEAST_RUN or (len(word) <= _KEPT_LETTERS and word.isalpha())
             if is_short and len(self._words) < _KEPT_WORDS:
                 small = word.lower()
-                content = letters if small.strip(_AROUND).isalpha() else marks
-                self._words[word] = tuple([mark for mark in content if mark in small])
+                self._words[word] = tuple([mark for mark in marks if mark in small])
         return marks
 
 
@@ -196,7 +227,7 @@ SIEVE = Sieve()
 
 # Each form begins a word and is bounded, so that a long text costs one look a character. Every kind of secret is
 # told as SECRET: the kind of a leak helps a finder.
-_FORMS = "|".join(table()["forms"])
+_FORMS = joined("|".join(table()["forms"]))
 # The same, where a letter before does not hide them: their beginnings are no part of any word.
 _GLUED = re.compile("|".join(table()["glued"]))
 # Beginnings of tokens that no word has.
@@ -215,7 +246,10 @@ _LOOSE = tuple(words("loose"))
 _TURN = re.compile(r"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[a-z0-9]|(?<=[0-9])[A-Za-z]")
 _GLUE = 320  # letters of a run within which a glued secret begins and ends
 _MIXED = re.compile(r"[a-z][A-Z][a-z]?[A-Z]")
-_TELEGRAM = re.compile(r"(?<!\d)\d{8,10}:[A-Za-z0-9_\-]{35}(?![A-Za-z0-9_\-])")
+# Of a bot of Telegram; of a person at Asana.
+_NUMBERED = re.compile(
+    r"(?<!\d)\d{8,10}:[A-Za-z0-9_\-]{35}(?![A-Za-z0-9_\-])|(?<![\w/])[12]/\d{10,20}(?:/\d{10,20})?:[0-9a-f]{32}(?!\w)"
+)
 # Runs that no issuer made: paths and joined words, and hashes, which only what stands beside them betrays.
 _WORDS = re.compile(r"[a-z_/.+=\-]+")
 _HASH = re.compile(r"[0-9a-f\-]+")
@@ -311,8 +345,8 @@ def _is_drawn(word: str) -> bool:
 
 def _numbered(text: str, start: int, end: int) -> tuple[int, int] | None:
     """The token of a bot or an application, whose number stands before the run."""
-    pattern = _TELEGRAM if text[start - 1] == ":" else _APP_TOKEN
-    hit = pattern.search(text, max(0, start - 18), min(len(text), end + 1))
+    pattern = _NUMBERED if text[start - 1] == ":" else _APP_TOKEN
+    hit = pattern.search(text, max(0, start - 48), min(len(text), end + 1))
     return hit.span() if hit else None
 
 

@@ -1,0 +1,193 @@
+"""Read tables to their end: cells of lines, rows that SQL inserts, lists of lists, below names of secrets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+
+from blade.sanitize.lexicon import is_chosen, is_no_secret, mixes, secret_name, secret_value
+from blade.sanitize.rule_table import compiled
+
+Span = tuple[int, int]
+Columns = Mapping[int, str]  # the place of a column -> its name
+_COLUMN = re.compile(r"(?i)(?:[\w ]{0,16}[_ ])?(?:passwords?|passwd|pwd|passwort|passphrase)")
+_SHORT = ("pass", "pw", "pin")
+_NAMED = re.compile(r"(?i)passw|pwd|secret|_token|api_key|credential|passphrase|(?:_|\b)(?:pass|pw)\b")
+_TITLE = compiled("table_title")
+_COPY = compiled("copy")
+DASHES = re.compile(r"[|+]?[ \t:|+\-]*-[ \t:|+\-]*")
+_SENTENCE = re.compile(r":\s*$|[^\W\d_]+ [^\W\d_]+ [^\W\d_]+")
+_PATIENCE = 20  # lines in a row that are none of a table, until it is over
+_MARGIN = " \t\r\n`\"'*"
+_INSERT = compiled("insert")
+_LISTED = compiled("list_of_names")
+_LIST_NAME, _FIELD = compiled("name_in_list"), compiled("name_in_object")
+_ROWS_AHEAD = compiled("rows_ahead")
+# Possessive: what a quote begins is read one way only, however many quotes follow.
+_CELL = re.compile(
+    r"(?:'(?:[^'\\]|\\.|'')*+'|(?<!\\)\"(?:[^\"\\]|\\.)*+\"|\\+\"[^\"]*+\"|\([^()]*+\)|\[[^\[\]]*+\]|\\|[^,()\[\]'\"\\])*+"
+)
+_NEXT_ROW = re.compile(r"\s{0,80},\s{0,80}[\[(]")
+
+
+class Tables:
+    """The tables of a text: `hits` are the cells that are private, `lead` is what a piece that follows goes on from."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.hits: list[Span] = []
+        self.lead = ""
+        if _NAMED.search(text):
+            self._lines()
+        for hit in _INSERT.finditer(text):
+            columns = columns_of(hit["columns"].split(","))
+            row = _NEXT_ROW.match("," + text[hit.end() : hit.end() + 80])
+            if columns and row:
+                last = self._tuples(hit.end() + row.end() - 2, columns, is_given)
+                if last is not None:
+                    self.lead = text[hit.start() : hit.end()] + text[last:]
+
+    def _lines(self) -> None:
+        """Tables whose rows are lines."""
+        text, done = self.text, 0
+        while (hit := _NAMED.search(text, done)) is not None:
+            start = text.rfind("\n", done, hit.start()) + 1 or done
+            end = text.find("\n", hit.end())
+            done = end = len(text) if end < 0 else end
+            head = text[start:end].rstrip("\r")
+            by, names = _head(head)
+            columns = columns_of(names)
+            above = text[max(0, start - 4000) : start].rstrip("\r\n").rpartition("\n")[2]
+            # what stands below a row of as many cells is no head
+            is_row = bool(by) and len(_cells(above, 0, by)) == len(_cells(head, 0, by)) > 1
+            is_row = is_row and (by == "|" or not _SENTENCE.search(above))
+            if columns and not is_row:
+                done, last = self._rows(end + 1, by, len(names), columns, ", " not in head)
+                if last is not None:
+                    self.lead = text[start : end + 1] + text[last:]
+
+    def _rows(self, place: int, by: str, width: int, columns: Columns, is_tight: bool) -> tuple[int, int | None]:
+        """Where a table ends, and where its last row begins if it may go on beyond the text."""
+        text, done, last, idle = self.text, place, place, 0
+        if by == "|":  # the line of dashes
+            place = text.find("\n", place) + 1 or len(text)
+            if not DASHES.fullmatch(text[done:place].strip()):
+                return done, None
+            done = place
+        while place < len(text):
+            cells = _cells(text, place, by)
+            last, place = place, cells[-1][1] + 1
+            if idle >= (1 if by == "|" else _PATIENCE) or text[last : place - 1].rstrip("\r") == "\\.":
+                return done, None
+            is_whole = len(cells) == width
+            if len(cells) == 1:
+                idle += 1
+                continue
+            is_sure = is_whole and not (is_tight and f"{by} " in text[last:place]) or by == "|"
+            for n, name in columns.items():
+                for cell in {cells[n], *cells[n - width :][:1]} if n < len(cells) else ():
+                    self._take(cell, lambda value, name=name, sure=is_sure: is_held(name, value, sure))
+            if is_whole:
+                done, idle = place, 0
+        return done, last
+
+    def _tuples(self, place: int, columns: Columns, is_private: Callable[[str, str], object]) -> int | None:
+        """Read rows in brackets; where the last begins if it may go on beyond the text."""
+        text = self.text
+        while True:
+            last, n, place = place, 0, place + 1
+            while True:
+                end = _CELL.match(text, place).end()  # type: ignore[union-attr]
+                if n in columns and text[place:end].strip()[:1] in ("'", '"', "\\"):
+                    self._take((place, end), lambda value, name=columns[n]: is_private(name, value))
+                if text[end : end + 1] != ",":
+                    break
+                n, place = n + 1, end + 1
+            row = _NEXT_ROW.match(text, end + 1) if text[end : end + 1] in (")", "]") else None
+            if row is None:
+                return last if not text[end + 1 :].strip(" \r\n\t,") else None
+            place = row.end() - 1
+
+    def _take(self, cell: Span, is_private: Callable[[str], object]) -> None:
+        content = self.text[slice(*cell)]
+        value = content.strip(_MARGIN + "\\")
+        start = cell[0] + content.find(value)
+        if value and is_private(value):
+            self.hits.append((start, start + len(value)))
+
+
+def lists_in(text: str) -> list[Span]:
+    """The private cells of lists of lists, with the names of their columns in a list before, in or behind them."""
+    tables, nest, done = Tables(""), -1, 0
+    tables.text = text
+    for hit in _LISTED.finditer(text):
+        if hit["names"] is None:
+            nest = hit.end()
+            continue
+        if hit.start() < done:
+            continue
+        columns = columns_of((_FIELD if "{" in hit["names"] else _LIST_NAME).findall(hit["names"]))
+        if not columns:
+            continue
+        ahead = _ROWS_AHEAD.match(text, hit.end())
+        if ahead is None and nest < 0:
+            continue
+        tables._tuples(ahead.end() if ahead else nest, columns, lambda name, value: is_held(name, value, True))
+    return tables.hits
+
+
+def columns_of(names: Sequence[str]) -> dict[int, str]:
+    """The columns whose names say that they are private."""
+    stripped = [name.strip(_MARGIN + "[]\\") for name in names]
+    return {n: name for n, name in enumerate(stripped) if _is_column(name)}
+
+
+def is_held(name: str, value: str, is_sure: bool) -> bool:
+    """Can a cell hold a secret of this name; where row or name may be of something else, it must have a digit."""
+    is_word = (is_chosen(value) or mixes(value, 8)) and not is_no_secret(value) and not any(map(str.isspace, value))
+    is_short = name.lower() in _SHORT
+    is_drawn = (is_sure and not is_short) or any(map(str.isdigit, value))
+    return is_word and is_drawn and bool(is_short or _COLUMN.fullmatch(name) or secret_value(name, value))
+
+
+def is_given(_name: str, value: str) -> bool:
+    """Is it a value, rather than a word that stands for one."""
+    return len(value) > 2 and not is_no_secret(value)
+
+
+def _is_column(name: str) -> bool:
+    return _COLUMN.fullmatch(name) is not None or secret_name(name) or name.lower() in _SHORT
+
+
+def _head(line: str) -> tuple[str, list[str]]:
+    """What divides the cells of a line that can be the head of a table, and its names."""
+    if (copy := _COPY.fullmatch(line)) is not None:
+        return "," if "csv" in copy["rest"].lower() else "\t", copy["heads"].split(",")
+    heads = [line, *([line[line.rindex(": ", 0, 200) + 2 :]] if ": " in line[:200] else [])]
+    for by in "|\t;,":
+        for head in heads if by in line else ():
+            names = [head[slice(*cell)] for cell in _cells(head, 0, by)]
+            if len(names) > 1 and (by == "|" or all(_TITLE.fullmatch(name.strip(" \r")) for name in names)):
+                is_prose = by in ",;" and f"{by} " in head and any(" " in name.strip() for name in names)
+                if not is_prose:
+                    return by, names
+    return "", []
+
+
+@cache
+def _cell(by: str) -> re.Pattern[str]:
+    if by == "|":
+        return re.compile(r"(?:\\.|[^|\n\\]|\\(?=\n|$))*+")
+    return re.compile(rf'(?: ?"(?:[^"]|"")*+"(?=[ \t]*(?:{by}|\r?\n|\r?$)))?[^{by}\n]*')
+
+
+def _cells(text: str, place: int, by: str) -> list[Span]:
+    """The cells of the row that begins at a place."""
+    cells: list[Span] = []
+    while True:
+        end = _cell(by).match(text, place).end()  # type: ignore[union-attr]
+        cells.append((place, end))
+        if text[end : end + 1] != by:
+            return cells
+        place = end + 1
