@@ -487,10 +487,13 @@ def is_manifest(text: str) -> bool:
 
 def naming(path: tuple[str, ...], text: str) -> str:
     """The name of a secret, where it is a value of its own: `{"name": "DB_PASSWORD", "value": ...}`."""
-    text = re.sub(r" (?:field|input|box)$", "", text) if len(text) <= _NAME_LETTERS else ""
-    if not secret_name(text):
-        return TYPED if path and path[-1].lower() in _POINTING and _FIELD.search(text) else ""
-    return text if text.lower() == "authorization" or (path and path[-1].lower() in _NAMING) else ""
+    key = path[-1].lower() if path else ""
+    if len(text) > _NAME_LETTERS or not (key in _NAMING or key in _POINTING or text.lower() == "authorization"):
+        return ""
+    text = re.sub(r" (?:field|input|box)$", "", text)
+    if (key in _NAMING or text.lower() == "authorization") and secret_name(text):
+        return text
+    return TYPED if key in _POINTING and _FIELD.search(text) else ""
 
 
 def is_beside(path: tuple[str, ...], name: str) -> bool:

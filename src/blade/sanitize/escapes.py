@@ -138,10 +138,15 @@ _OPTION = re.compile(r"--?[A-Za-z]|/[a-zA-Z]{1,8}:")
 _TOOLS, _QUOTES = words("tools"), "\\\"'"
 
 
-def unprefixed(text: str) -> Reading | None:
-    """The lines of a text without what tools put before each, escaped breaks as breaks; None if it is the same."""
-    changes = [(*hit.span(), "\n" if hit["break"] else "") for hit in _LINE_PREFIX.finditer(text)]
-    return Reading(text, changes) if changes else None
+def unprefixed(text: str) -> tuple[Reading, bool] | None:
+    """The lines of a text without what tools put before each, escaped breaks as breaks; None if it is the same.
+
+    Told is whether words change by it, and not only what stands below what.
+    """
+    hits = _LINE_PREFIX.finditer("\n" + text)  # so that the first line is one, too
+    changes = [(max(0, hit.start() - 1), hit.end() - 1, "\n" if hit.start() else "") for hit in hits]
+    is_glued = any(not text[end - 1].isspace() for _, end, _ in changes)
+    return (Reading(text, changes), is_glued) if changes else None
 
 
 def commands_in(text: str) -> Iterator[tuple[int, Reading]]:

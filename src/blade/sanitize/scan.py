@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from blade.sanitize import identities, secret_rules
+from blade.sanitize import identities, secret_rules, tables
 from blade.sanitize.echoes import lowered, sites
 from blade.sanitize.escapes import View, commands_in, is_encoded_text, unprefixed
 from blade.sanitize.lexicon import GENERIC, is_chosen, is_key, is_random, secret_name, secret_value
@@ -20,6 +20,7 @@ _RANK = {"NAME": 0, "SECRET": 1, "URL": 2, "EMAIL": 3, "IP": 4, "HOST": 5, "USER
 _ACCOUNT = re.compile(r"(?=.*\d)[a-z][a-z0-9]{2,20}(?:[._\-][a-z0-9]{1,20})?")
 # Under `pass`, which may as well be a count or a verdict: a word and digits.
 _CHOSEN = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9!@#$%&*+?\-]{8,40}")
+_AROUND = 400  # letters around a change of a line within which it can uncover something
 TYPED = "(typed)"  # the name of what is typed into a field for a password
 _QUOTE = re.compile("[\"']")
 _SENT = re.compile(r"(?i)(?:bearer|basic|token)\s+(?P<value>\S{6,200})")
@@ -32,8 +33,13 @@ for _look, _marks in (
 ):  # fmt: skip
     for _mark in _marks.split():
         MARKS[_mark] = (*MARKS.get(_mark, ()), _look)
-for _mark in ("insert", "replace", "pass", "pw"):  # what tables are found by
+_TABLES = {"insert", "replace", *tables.MARKS}
+for _mark in _TABLES:
     MARKS.setdefault(_mark, ())
+_BREAKS = re.compile(r"(?<!\[\^)(?<!\[\^.)\\n")  # of lines, in a pattern, not in letters that are none of it
+# Those who look beyond a line, and so see more where the lines have no prefixes.
+_LINED = {*secret_rules.LINED, *(look for rule, look in _RULES if _BREAKS.search(rule.after + joined(rule.pattern)))}
+LINED = {mark: lined for mark, looks in MARKS.items() if (lined := tuple(look for look in looks if look in _LINED))}
 # What is private by its form or by what is written beside it, and so replaced even where a model, a tool
 # or a task is named; a word that merely looks drawn at random is not.
 SURE = {*identities.SURE, secret_rules.assigned_at, *(look for rule, look in _RULES if rule.is_sure)}
@@ -69,17 +75,18 @@ class Scanner:
             hits += torn_in(text)
         hits += _marked(text, marks, is_id)
         if (marks or "su -" in text) and not is_id:
-            hits += [(*cell, "SECRET") for cell in Tables(text).hits] + _listed(text)
-            lines = unprefixed(text)
-            if lines is not None:
+            hits += _cells(text, marks) + _listed(text, marks)
+            if (unprefixed_ := unprefixed(text)) is not None:
+                lines, is_glued = unprefixed_
                 view = View(lines.text)
-                more = [*_marked(view.text, marks), *((*cell, "SECRET") for cell in Tables(view.text).hits)]
+                left = marks if is_glued else {mark: LINED[mark] for mark in marks if mark in LINED}
+                more = _marked(view.text, left, changes=lines.starts[1:]) + _cells(view.text, marks)
                 hits += [(lines.place(view.place(start)), lines.end(view.end(end)), kind) for start, end, kind in more]
         return self._merged(text, hits) if hits else []
 
     def listed(self, raw: str) -> list[Hit]:
         """What is private only as a member of a list: an argument of a command, a cell of a row."""
-        return self._merged(raw, hits) if (hits := _listed(raw)) else []
+        return self._merged(raw, hits) if (hits := _listed(raw, _TABLES)) else []
 
     def _merged(self, text: str, hits: list[Hit]) -> list[Hit]:
         taken = [hit.span() for hit in PLACEHOLDER.finditer(text)] if "[" in text else []
@@ -94,14 +101,16 @@ class Scanner:
         return sorted(remaining)
 
 
-def _marked(text: str, marks: Mapping[str, tuple[Detector, ...]], is_id: bool = False) -> list[Hit]:
-    """What those find who look where marks stand."""
+def _marked(
+    text: str, marks: Mapping[str, tuple[Detector, ...]], is_id: bool = False, changes: Sequence[int] | None = None
+) -> list[Hit]:
+    """What those find who look where marks stand, everywhere or around the changes of a reading."""
     hits: list[Hit] = []
     if "su -" in text and not is_id:
         hits += [hit for place in sites(text, "su -") for hit in _SWITCHED(text, place)]
     small = lowered(text) if marks else ""
     for mark, detectors in marks.items():
-        places = list(sites(small, mark))
+        places = [place for place in sites(small, mark) if changes is None or _is_near(place, changes)]
         for detect in detectors:
             if is_id and detect not in SURE:
                 continue
@@ -115,8 +124,17 @@ def _marked(text: str, marks: Mapping[str, tuple[Detector, ...]], is_id: bool = 
     return hits
 
 
-def _listed(text: str) -> list[Hit]:
-    hits: list[Hit] = [(*cell, "SECRET") for cell in lists_in(text)]
+def _is_near(place: int, changes: Sequence[int]) -> bool:
+    index = bisect_left(changes, place + _AROUND)
+    return index > 0 and changes[index - 1] >= place - _AROUND
+
+
+def _cells(text: str, marks: Iterable[str]) -> list[Hit]:
+    return [] if _TABLES.isdisjoint(marks) else [(*cell, "SECRET") for cell in Tables(text).hits]
+
+
+def _listed(text: str, marks: Iterable[str]) -> list[Hit]:
+    hits: list[Hit] = [] if _TABLES.isdisjoint(marks) else [(*cell, "SECRET") for cell in lists_in(text)]
     for first, command in commands_in(text):
         for start, end, kind in _marked(command.text, SIEVE.marks(command.text)[0]):
             start, end = first + command.place(start), first + command.end(end)

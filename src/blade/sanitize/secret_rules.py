@@ -306,6 +306,7 @@ def listed_at(text: str, place: int) -> Iterator[Hit]:
             yield *item.span(), "SECRET"
 
 
+LINED = (assigned_at, kept_secret_at, listed_at)
 READERS: dict[Detector, str] = {  # with the marks at which each looks
     assigned_at: "secret token key auth credential cookie session sessid sign passphrase passcode passw pwd "
     "_pass dbpass userpass rootpass mypass sqlpass smtppass _pw dbpw",

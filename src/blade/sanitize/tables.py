@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 
+from blade.sanitize.echoes import lowered, sites
 from blade.sanitize.lexicon import is_chosen, is_no_secret, mixes, secret_name, secret_value
 from blade.sanitize.rule_table import compiled
 
@@ -13,7 +14,7 @@ Span = tuple[int, int]
 Columns = Mapping[int, str]  # the place of a column -> its name
 _COLUMN = re.compile(r"(?i)(?:[\w ]{0,16}[_ ])?(?:passwords?|passwd|pwd|passwort|passphrase)")
 _SHORT = ("pass", "pw", "pin")
-_NAMED = re.compile(r"(?i)passw|pwd|secret|_token|api_key|credential|passphrase|(?:_|\b)(?:pass|pw)\b")
+MARKS = ("pass", "pw", "secret", "_token", "api_key", "credential")  # in names of columns
 _TITLE = compiled("table_title")
 _COPY = compiled("copy")
 DASHES = re.compile(r"[|+]?[ \t:|+\-]*-[ \t:|+\-]*")
@@ -38,9 +39,9 @@ class Tables:
         self.text = text
         self.hits: list[Span] = []
         self.lead = ""
-        if _NAMED.search(text):
-            self._lines()
-        for hit in _INSERT.finditer(text):
+        small = lowered(text)
+        self._lines(sorted(place for mark in MARKS for place in sites(small, mark)))
+        for hit in _INSERT.finditer(text) if "into" in small else ():
             columns = columns_of(hit["columns"].split(","))
             row = _NEXT_ROW.match("," + text[hit.end() : hit.end() + 80])
             if columns and row:
@@ -48,19 +49,25 @@ class Tables:
                 if last is not None:
                     self.lead = text[hit.start() : hit.end()] + text[last:]
 
-    def _lines(self) -> None:
+    def _lines(self, places: Iterable[int]) -> None:
         """Tables whose rows are lines."""
         text, done = self.text, 0
-        while (hit := _NAMED.search(text, done)) is not None:
-            start = text.rfind("\n", done, hit.start()) + 1 or done
-            end = text.find("\n", hit.end())
-            done = end = len(text) if end < 0 else end
+        for place in places:
+            if place < done:
+                continue
+            start = text.rfind("\n", done, place) + 1 or done
+            end = text.find("\n", place)
+            if end < 0:
+                return  # nothing stands below
+            done = end
             head = text[start:end].rstrip("\r")
             by, names = _head(head)
+            if not by:
+                continue
             columns = columns_of(names)
             above = text[max(0, start - 4000) : start].rstrip("\r\n").rpartition("\n")[2]
             # what stands below a row of as many cells is no head
-            is_row = bool(by) and len(_cells(above, 0, by)) == len(_cells(head, 0, by)) > 1
+            is_row = len(_cells(above, 0, by)) == len(_cells(head, 0, by)) > 1
             is_row = is_row and (by == "|" or not _SENTENCE.search(above))
             if columns and not is_row:
                 done, last = self._rows(end + 1, by, len(names), columns, ", " not in head)
@@ -119,6 +126,8 @@ class Tables:
 
 def lists_in(text: str) -> list[Span]:
     """The private cells of lists of lists, with the names of their columns in a list before, in or behind them."""
+    if not any(mark in lowered(text) for mark in MARKS):
+        return []
     tables, nest, done = Tables(""), -1, 0
     tables.text = text
     for hit in _LISTED.finditer(text):
@@ -167,11 +176,13 @@ def _head(line: str) -> tuple[str, list[str]]:
     heads = [line, *([line[line.rindex(": ", 0, 200) + 2 :]] if ": " in line[:200] else [])]
     for by in "|\t;,":
         for head in heads if by in line else ():
+            words = head[: head.find(by)].strip()
+            if by != "|" and not _TITLE.fullmatch(words):
+                continue
             names = [head[slice(*cell)] for cell in _cells(head, 0, by)]
-            if len(names) > 1 and (by == "|" or all(_TITLE.fullmatch(name.strip(" \r")) for name in names)):
-                is_prose = by in ",;" and f"{by} " in head and any(" " in name.strip() for name in names)
-                if not is_prose:
-                    return by, names
+            is_prose = by in ",;" and f"{by} " in head and any(" " in name.strip() for name in names)
+            if len(names) > 1 and not is_prose and (by == "|" or all(_TITLE.fullmatch(name.strip()) for name in names)):
+                return by, names
     return "", []
 
 
