@@ -41,11 +41,15 @@ class Tables:
         self.lead = ""
         small = lowered(text)
         self._lines(sorted(place for mark in MARKS for place in sites(small, mark)))
-        for hit in _INSERT.finditer(text) if "into" in small else ():
+        done = 0
+        for place in sorted(place for mark in ("insert", "replace") for place in sites(small, mark)):
+            hit = _INSERT.match(text, place) if place >= done else None
+            if hit is None:
+                continue
             columns = columns_of(hit["columns"].split(","))
             row = _NEXT_ROW.match("," + text[hit.end() : hit.end() + 80])
             if columns and row:
-                last = self._tuples(hit.end() + row.end() - 2, columns, is_given)
+                done, last = self._tuples(hit.end() + row.end() - 2, columns, is_given)
                 if last is not None:
                     self.lead = text[hit.start() : hit.end()] + text[last:]
 
@@ -99,8 +103,8 @@ class Tables:
                 done, idle = place, 0
         return done, last
 
-    def _tuples(self, place: int, columns: Columns, is_private: Callable[[str, str], object]) -> int | None:
-        """Read rows in brackets; where the last begins if it may go on beyond the text."""
+    def _tuples(self, place: int, columns: Columns, is_private: Callable[[str, str], object]) -> tuple[int, int | None]:
+        """Where rows in brackets end, and where the last begins if they may go on beyond the text."""
         text = self.text
         while True:
             last, n, place = place, 0, place + 1
@@ -113,7 +117,7 @@ class Tables:
                 n, place = n + 1, end + 1
             row = _NEXT_ROW.match(text, end + 1) if text[end : end + 1] in (")", "]") else None
             if row is None:
-                return last if not text[end + 1 :].strip(" \r\n\t,") else None
+                return end, None if text[end + 1 : end + 2000].strip(" \r\n\t,") else last
             place = row.end() - 1
 
     def _take(self, cell: Span, is_private: Callable[[str], object]) -> None:
@@ -142,7 +146,8 @@ def lists_in(text: str) -> list[Span]:
         ahead = _ROWS_AHEAD.match(text, hit.end())
         if ahead is None and nest < 0:
             continue
-        tables._tuples(ahead.end() if ahead else nest, columns, lambda name, value: is_held(name, value, True))
+        start = ahead.end() if ahead else nest
+        done = max(done, tables._tuples(start, columns, lambda name, value: is_held(name, value, True))[0])
     return tables.hits
 
 
