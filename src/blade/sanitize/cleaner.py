@@ -15,7 +15,8 @@ from blade.sanitize.key_blocks import KeyBlocks
 from blade.sanitize.lexicon import secret_name, secret_value
 from blade.sanitize.policy import PLACEHOLDER, Key, Policy
 from blade.sanitize.rule_table import compiled, words
-from blade.sanitize.scan import TYPED, Hit, Scanner, forms_in
+from blade.sanitize.scan import TYPED, Scanner, forms_in
+from blade.sanitize.secret_rules import Hit
 
 Seen = Callable[[str, str, str], None]  # field, kind, value
 OnLine = Callable[[int, int], None]  # the line, how many line breaks go; 0, 0: from the top

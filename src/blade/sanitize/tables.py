@@ -95,10 +95,10 @@ class Tables:
             if len(cells) == 1:
                 idle += 1
                 continue
-            is_sure = is_whole and not (is_tight and f"{by} " in text[last:place]) or by == "|"
+            is_sure = by == "|" or (is_whole and not (is_tight and f"{by} " in text[last:place]))
             for n, name in columns.items():
                 for cell in {cells[n], *cells[n - width :][:1]} if n < len(cells) else ():
-                    self._take(cell, lambda value, name=name, sure=is_sure: is_held(name, value, sure))
+                    self._take(cell, name, is_held if is_sure else is_drawn)
             if is_whole:
                 done, idle = place, 0
         return done, last
@@ -111,7 +111,7 @@ class Tables:
             while True:
                 end = _CELL.match(text, place).end()  # type: ignore[union-attr]
                 if n in columns and text[place:end].strip()[:1] in ("'", '"', "\\"):
-                    self._take((place, end), lambda value, name=columns[n]: is_private(name, value))
+                    self._take((place, end), columns[n], is_private)
                 if text[end : end + 1] != ",":
                     break
                 n, place = n + 1, end + 1
@@ -120,11 +120,11 @@ class Tables:
                 return end, None if text[end + 1 : end + 2000].strip(" \r\n\t,") else last
             place = row.end() - 1
 
-    def _take(self, cell: Span, is_private: Callable[[str], object]) -> None:
+    def _take(self, cell: Span, name: str, is_private: Callable[[str, str], object]) -> None:
         content = self.text[slice(*cell)]
         value = content.strip(_MARGIN + "\\")
         start = cell[0] + content.find(value)
-        if value and is_private(value):
+        if value and is_private(name, value):
             self.hits.append((start, start + len(value)))
 
 
@@ -147,7 +147,7 @@ def lists_in(text: str) -> list[Span]:
         if ahead is None and nest < 0:
             continue
         start = ahead.end() if ahead else nest
-        done = max(done, tables._tuples(start, columns, lambda name, value: is_held(name, value, True))[0])
+        done = max(done, tables._tuples(start, columns, is_held)[0])
     return tables.hits
 
 
@@ -157,12 +157,17 @@ def columns_of(names: Sequence[str]) -> dict[int, str]:
     return {n: name for n, name in enumerate(stripped) if _is_column(name)}
 
 
-def is_held(name: str, value: str, is_sure: bool) -> bool:
-    """Can a cell hold a secret of this name; where row or name may be of something else, it must have a digit."""
+def is_held(name: str, value: str) -> bool:
+    """Can a cell hold a secret of this name."""
     is_word = (is_chosen(value) or mixes(value, 8)) and not is_no_secret(value) and not any(map(str.isspace, value))
-    is_short = name.lower() in _SHORT
-    is_drawn = (is_sure and not is_short) or any(map(str.isdigit, value))
-    return is_word and is_drawn and bool(is_short or _COLUMN.fullmatch(name) or secret_value(name, value))
+    if name.lower() in _SHORT:
+        return is_word and any(map(str.isdigit, value))
+    return is_word and bool(_COLUMN.fullmatch(name) or secret_value(name, value))
+
+
+def is_drawn(name: str, value: str) -> bool:
+    """The same, where the row may be of something else."""
+    return any(map(str.isdigit, value)) and is_held(name, value)
 
 
 def is_given(_name: str, value: str) -> bool:
