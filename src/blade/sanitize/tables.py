@@ -14,6 +14,7 @@ Span = tuple[int, int]
 Columns = Mapping[int, str]  # the place of a column -> its name
 _COLUMN = re.compile(r"(?i)(?:[\w ]{0,16}[_ ])?(?:passwords?|passwd|pwd|passwort|passphrase)")
 _SHORT = ("pass", "pw", "pin")
+_USER = re.compile(r"(?i)(?:user|account|login|e-?mail|host|owner)(?:[_ ]?(?:name|id))?|url")
 MARKS = ("pass", "pw", "secret", "_token", "api_key", "credential")  # in names of columns
 _TITLE = compiled("table_title")
 _COPY = compiled("copy")
@@ -46,7 +47,7 @@ class Tables:
             hit = _INSERT.match(text, place) if place >= done else None
             if hit is None:
                 continue
-            columns = columns_of(hit["columns"].split(","))
+            columns = columns_of(hit["columns"].split(","), is_sure=True)
             row = _NEXT_ROW.match("," + text[hit.end() : hit.end() + 80])
             if columns and row:
                 done, last = self._tuples(hit.end() + row.end() - 2, columns, is_given)
@@ -72,7 +73,7 @@ class Tables:
             above = text[max(0, start - 4000) : start].rstrip("\r\n").rpartition("\n")[2]
             # what stands below a row of as many cells is no head
             is_row = len(_cells(above, 0, by)) == len(_cells(head, 0, by)) > 1
-            is_row = is_row and (by == "|" or not _SENTENCE.search(above))
+            is_row = is_row and (by == "|" or not (above.startswith("#") or _SENTENCE.search(above)))
             if columns and not is_row:
                 done, last = self._rows(end + 1, by, len(names), columns, ", " not in head)
                 if last is not None:
@@ -86,6 +87,10 @@ class Tables:
             if not DASHES.fullmatch(text[done:place].strip()):
                 return done, None
             done = place
+        # what is written with blanks may be code or prose: the line below must be a row
+        rows = text[place : place + 8000].split("\n", 3)[: 3 if is_tight else 1]
+        if not any(len(_cells(row, 0, by)) == width for row in rows):
+            return done, None
         while place < len(text):
             cells = _cells(text, place, by)
             last, place = place, cells[-1][1] + 1
@@ -151,10 +156,11 @@ def lists_in(text: str) -> list[Span]:
     return tables.hits
 
 
-def columns_of(names: Sequence[str]) -> dict[int, str]:
-    """The columns whose names say that they are private."""
+def columns_of(names: Sequence[str], *, is_sure: bool = False) -> dict[int, str]:
+    """The columns whose names say that they are private; `pass` and the like may be a count, but not beside a user."""
     stripped = [name.strip(_MARGIN + "[]\\") for name in names]
-    return {n: name for n, name in enumerate(stripped) if _is_column(name)}
+    is_sure = is_sure or any(map(_USER.fullmatch, stripped))
+    return {n: name for n, name in enumerate(stripped) if _is_column(name) or (is_sure and name.lower() in _SHORT)}
 
 
 def is_held(name: str, value: str) -> bool:
@@ -176,14 +182,14 @@ def is_given(_name: str, value: str) -> bool:
 
 
 def _is_column(name: str) -> bool:
-    return _COLUMN.fullmatch(name) is not None or secret_name(name) or name.lower() in _SHORT
+    return _COLUMN.fullmatch(name) is not None or secret_name(name)
 
 
 def _head(line: str) -> tuple[str, list[str]]:
     """What divides the cells of a line that can be the head of a table, and its names."""
     if (copy := _COPY.fullmatch(line)) is not None:
         return "," if "csv" in copy["rest"].lower() else "\t", copy["heads"].split(",")
-    heads = [line, *([line[line.rindex(": ", 0, 200) + 2 :]] if ": " in line[:200] else [])]
+    heads = [line, *([line[line.rindex(": ", 0, 200) + 2 :]] if ": " in line[:200] and ", " not in line else [])]
     for by in "|\t;,":
         for head in heads if by in line else ():
             words = head[: head.find(by)].strip()
