@@ -82,11 +82,11 @@ class Tables:
     def _rows(self, place: int, by: str, width: int, columns: Columns, is_tight: bool) -> tuple[int, int | None]:
         """Where a table ends, and where its last row begins if it may go on beyond the text."""
         text, done, last, idle = self.text, place, place, 0
-        if by == "|":  # the line of dashes
-            place = text.find("\n", place) + 1 or len(text)
-            if not DASHES.fullmatch(text[done:place].strip()):
-                return done, None
-            done = place
+        below = text.find("\n", place) + 1 or len(text)
+        is_ruled = DASHES.fullmatch(text[place:below].strip()) is not None
+        if by == "|" and not is_ruled and text[place : place + 1] == "|":
+            return done, None  # names and values side by side
+        place = done = below if is_ruled else place
         # what is written with blanks may be code or prose: the line below must be a row
         rows = text[place : place + 8000].split("\n", 3)[: 3 if is_tight else 1]
         if not any(len(_cells(row, 0, by)) == width for row in rows):
@@ -94,13 +94,13 @@ class Tables:
         while place < len(text):
             cells = _cells(text, place, by)
             last, place = place, cells[-1][1] + 1
-            if idle >= (1 if by == "|" else _PATIENCE) or text[last : place - 1].rstrip("\r") == "\\.":
+            if idle >= (1 if is_ruled else _PATIENCE) or text[last : place - 1].rstrip("\r") == "\\.":
                 return done, None
             is_whole = len(cells) == width
             if len(cells) == 1:
                 idle += 1
                 continue
-            is_sure = by == "|" or (is_whole and not (is_tight and f"{by} " in text[last:place]))
+            is_sure = is_ruled or (is_whole and not (is_tight and f"{by} " in text[last:place]))
             for n, name in columns.items():
                 for cell in {cells[n], *cells[n - width :][:1]} if n < len(cells) else ():
                     self._take(cell, name, is_held if is_sure else is_drawn)
