@@ -85,7 +85,8 @@ def test_b25_a_rule_finds_its_example_in_any_surrounding(rule: Rule) -> None:
 def test_b25_the_arguments_of_a_command_are_read_together(case: list[str]) -> None:
     command, value = case
     words = command.split()
-    for text in (json.dumps(words), f"execve({words[0]!r}, {words!r}, 0x7)", f"run({words[0]!r}, {words[1:]!r})"):
+    items = "command:\n" + "".join(f"  - {word}\n" for word in words) + "image: x\n"
+    for text in (items, json.dumps(words), f"execve({words[0]!r}, {words!r}, 0x7)", f"run({words[0]!r}, {words[1:]!r})"):
         for raw in (text, json.dumps({"cmd": words}), row_of(text)):
             assert value not in Cleaner(KEY).row(raw)
     assert json.loads(Cleaner(KEY).row(json.dumps({"cmd": words})))["cmd"][0] == words[0]

@@ -133,9 +133,10 @@ class View(Reading):
         super().__init__(text, ((*hit.span(), _letter(hit)) for hit in _escapes(text)))
 
 
-_LINE_PREFIX, _ARGUMENTS, _LITERAL = compiled("line_prefix"), compiled("arguments"), compiled("literal")
+_LINE_PREFIX = compiled("line_prefix")
+_ARGUMENTS = [(compiled("arguments"), compiled("argument")), (compiled("items"), compiled("item"))]
 _OPTION = re.compile(r"--?[A-Za-z]|/[a-zA-Z]{1,8}:")
-_TOOLS, _QUOTES = words("tools"), "\\\"'"
+_TOOLS = words("tools")
 
 
 def unprefixed(text: str) -> tuple[Reading, bool] | None:
@@ -151,16 +152,14 @@ def unprefixed(text: str) -> tuple[Reading, bool] | None:
 
 def commands_in(text: str) -> Iterator[tuple[int, Reading]]:
     """Lists of arguments, joined with blanks as a shell has them, and where each begins."""
-    for hit in _ARGUMENTS.finditer(text):
-        run, done, changes = hit["run"], 0, list[tuple[int, int, str]]()
-        members = [(literal.start(), literal[0]) for literal in _LITERAL.finditer(run)]
-        words = [quoted.strip(_QUOTES) for _, quoted in members]
-        for (start, quoted), word in zip(members, words, strict=True):
-            begin = start + len(quoted) - len(quoted.lstrip(_QUOTES))
-            changes.append((done, begin, " " if done else ""))
-            done = begin + len(word)
-        if words[0].rpartition("/")[2] in _TOOLS or any(map(_OPTION.match, words)):
-            yield hit.start("run"), Reading(run, [*changes, (done, len(run), "")])
+    for run, member in _ARGUMENTS:
+        for hit in run.finditer(text):
+            words = [(word.start("word"), word["word"]) for word in member.finditer(hit["run"])]
+            is_command = words[0][1].rpartition("/")[2] in _TOOLS or any(_OPTION.match(word) for _, word in words)
+            ends = [0, *(start + len(word) for start, word in words)]
+            if is_command:
+                changes = [(end, start, " " if end else "") for end, (start, _) in zip(ends, words, strict=False)]
+                yield hit.start("run"), Reading(hit["run"], [*changes, (ends[-1], len(hit["run"]), "")])
 
 
 def _is_sent(hit: re.Match[str]) -> bool:

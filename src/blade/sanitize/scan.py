@@ -22,7 +22,7 @@ _ACCOUNT = re.compile(r"(?=.*\d)[a-z][a-z0-9]{2,20}(?:[._\-][a-z0-9]{1,20})?")
 _CHOSEN = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9!@#$%&*+?\-]{8,40}")
 _AROUND = 400  # letters around a change of a line within which it can uncover something
 TYPED = "(typed)"  # the name of what is typed into a field for a password
-_QUOTE = re.compile("[\"']")
+_QUOTE = re.compile("[\"'\n]")
 _SENT = re.compile(r"(?i)(?:bearer|basic|token)\s+(?P<value>\S{6,200})")
 
 _RULES = [(rule, secret_rules.detector(rule, secret_rules.JUDGES | identities.JUDGES)) for rule in secret_rules.rules()]
