@@ -160,7 +160,6 @@ class Cleaner:
         other.blocks = None
         return other
 
-
     def testing(self, seen: Seen) -> Cleaner:
         """One that looks for the same, and for what was found: whether anything is left."""
         other = Cleaner(self.key, self.policy, seen)
@@ -478,7 +477,6 @@ def holds(key: str) -> bool:
     """Does the name of an object or a list say that secrets lie in it."""
     is_other, is_plural = key.lower().endswith(("signature", "tokens")), key.lower().endswith("s")
     return not is_other and (secret_name(key) or (is_plural and secret_name(key[:-1])))
-
 
 
 def is_manifest(text: str) -> bool:

@@ -550,7 +550,6 @@ def writing(target: Path, source: Path) -> Iterator[BinaryIO]:
         raise _unwritable(target.parent, error) from error
 
 
-
 def _unwritable(folder: Path, error: OSError) -> Unreadable:
     message = f"cannot write into {folder}: {error.strerror or error}"
     return Unreadable(message, "choose another folder with -o", "cannot-write")

@@ -65,7 +65,6 @@ def mail_at(text: str, place: int) -> Iterator[Hit]:
         yield from _mail(text, place, local)
 
 
-
 def _mail(text: str, place: int, local: str) -> Iterator[Hit]:
     start = place - len(local)
     domain = _DOMAIN.match(text, place + 1) or _FOREIGN_DOMAIN.match(text, place + 1)

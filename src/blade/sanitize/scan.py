@@ -185,7 +185,6 @@ def _is_word(text: str) -> bool:
     return 2 < len(text) <= 100 and not any(char.isspace() for char in text) and not text.isdigit()
 
 
-
 # ---- The sieve -------------------------------------------------------------------------------------
 
 _LEAST_RUN = 20
@@ -264,10 +263,7 @@ _LOOSE = tuple(words("loose"))
 _TURN = re.compile(r"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[a-z0-9]|(?<=[0-9])[A-Za-z]")
 _GLUE = 320  # letters of a run within which a glued secret begins and ends
 _MIXED = re.compile(r"[a-z][A-Z][a-z]?[A-Z]")
-# Of a bot of Telegram; of a person at Asana.
-_NUMBERED = re.compile(
-    r"(?<!\d)\d{8,10}:[A-Za-z0-9_\-]{35}(?![A-Za-z0-9_\-])|(?<![\w/])[12]/\d{10,20}(?:/\d{10,20})?:[0-9a-f]{32}(?!\w)"
-)
+_NUMBERED = compiled("numbered")
 # Runs that no issuer made: paths and joined words, and hashes, which only what stands beside them betrays.
 _WORDS = re.compile(r"[a-z_/.+=\-]+")
 _HASH = re.compile(r"[0-9a-f\-]+")
@@ -323,7 +319,6 @@ def forms_in(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     for hit in _GLUED.finditer(text, start, min(end, start + _GLUE)):
         if _is_drawn(hit[0]):
             yield hit.span()
-
 
 
 def cut_in(text: str) -> Iterator[Hit]:

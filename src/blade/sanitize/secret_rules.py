@@ -159,10 +159,7 @@ _BARE_VALUE = re.compile(r"[^\s\"'`,;<>(){}\[\]&|\\]{4,400}")
 _MARKED_VALUE = compiled("marked_value")
 _WRAPPED_VALUE = re.compile(r"(?P<value>[^\"'&;,=\r\n\\]{4,200})(?P<by>[\"'])")  # of an option that is quoted as a whole
 _UNCALLED = re.compile(r"[(\[][\w!@#%^&*+\-]{3,60}(?![\w(),.=\]\[])")
-_SIGN = re.compile(
-    r"[A-Za-z0-9_\-]{0,40}(?: ?key\w{0,3})?\\{0,3}[\"'`]?\]?\*{0,2}(?: \([^()\n]{1,40}\))?[ \t]{0,3}"
-    r"(?:=|:|is\b|['’]s\b|,|>|[—–→⇒|]|\?\?|-{1,2}>|(?:(?:is|was) \w{2,12} )?(?:for|of) )"
-)
+_SIGN = compiled("sign")
 
 
 def assigned_at(text: str, place: int) -> Iterator[Hit]:

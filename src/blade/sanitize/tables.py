@@ -27,9 +27,7 @@ _LISTED = compiled("list_of_names")
 _LIST_NAME, _FIELD = compiled("name_in_list"), compiled("name_in_object")
 _ROWS_AHEAD = compiled("rows_ahead")
 # Possessive: what a quote begins is read one way only, however many quotes follow.
-_CELL = re.compile(
-    r"(?:'(?:[^'\\]|\\.|'')*+'|(?<!\\)\"(?:[^\"\\]|\\.)*+\"|\\+\"[^\"]*+\"|\([^()]*+\)|\[[^\[\]]*+\]|\\|[^,()\[\]'\"\\])*+"
-)
+_CELL = compiled("cell")
 _NEXT_ROW = re.compile(r"\s{0,80},\s{0,80}[\[(]")
 
 
