@@ -242,8 +242,6 @@ def _is_setting(text: str, hit: re.Match[str], end: int) -> bool:
 
 # ---- Passwords in commands, sentences and tables -------------------------------------------------
 
-# A tool, and the option after which it takes a password; none of them is a port.
-_TOOL = compiled("password_option")
 _SAID = compiled("password_sentence")
 _CHANGING = re.compile(r"(?i)\b(?:(?:re)?set|chang|updat|rotat|switch)(?:e|es|ed|ing|ting|s)?\b[^\n.]{0,40}$")
 _ADJECTIVE = ("ed", "ing", "able", "ible", "ive", "ly", "en", "ous", "ful", "less")
@@ -251,20 +249,6 @@ _DATA = re.compile(r"(?m)^[ \t+>\-]{0,24}(?:data|stringData):[ \t]{0,4}\r?$")
 _PAIR = compiled("pair")
 _LIST = compiled("list")
 _ITEM = re.compile(r"(?<=[\s\"'\[,])[^\s\"',\[\]\-][^\s\"',\[\]]{3,199}(?=[\s\"'\],]|$)")
-
-
-def command_at(text: str, place: int) -> Iterator[Hit]:
-    """The password that a tool is given on its command line."""
-    hit = _TOOL.match(text, place)
-    value = bare(hit["value"]) if hit else ""
-    if hit is None or is_no_secret(value) or value.isdigit():
-        return
-    # other tools have options that begin as this one does, such as -print
-    is_login = hit[0].startswith("sshpass") or (hit["a"] or "").find(" -u") >= 0
-    # the other tools have no such option but for a password
-    is_sure = not (hit["a"] or hit["k"]) and is_chosen(value)
-    if is_login or is_sure or secret_value("token", value):
-        yield hit.start("value"), hit.start("value") + len(value), "SECRET"
 
 
 def said_at(text: str, place: int) -> Iterator[Hit]:
@@ -308,8 +292,6 @@ READERS: dict[Detector, str] = {  # with the marks at which each looks
     assigned_at: "secret token key auth credential cookie session sessid sign passphrase passcode passw pwd "
     "_pass dbpass userpass rootpass mypass sqlpass smtppass _pw dbpw",
     said_at: "passphrase passcode passw",
-    command_at: "mysql mariadb sshpass mongo redis-cli docker podman helm smbclient ldap "
-    "sqlcmd htpasswd openssl unzip zip 7z rar unrar ssh-keygen net lftp wpa_ nmcli",
     kept_secret_at: "secret",
     listed_at: "secret passw passphrase key",
 }
