@@ -55,7 +55,8 @@ def sanitize(
     paths = settled([Path(file) for file in files]) if not is_piped else [Path(file) for file in files]
     _refuse(paths, is_piped, as_json and not only_check)
     policy = read_policy(Path(policy_path)) if policy_path else policy_near(paths)
-    key = None if only_check else read_key(Path(key_path)) if key_path else own_key()
+    named = read_key(Path(key_path)) if key_path else None
+    key = None if only_check else named or own_key()
     hits = {} if is_piped else _hits(paths, None if only_check else Path(output))
     pairs = _pairs(hits, Path(output), policy, key) if key else [(file, file) for file in hits]
     if report_path:
@@ -65,7 +66,7 @@ def sanitize(
     if is_piped:
         removed = _piped(policy, key)
     elif key is None:
-        removed = looked(hits, policy, hits)
+        removed = looked(hits, policy, hits, key=named)
     else:
         removed = clean_files(pairs, Path(output), key, policy, force)
     if report_path:

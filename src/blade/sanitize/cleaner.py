@@ -15,7 +15,8 @@ from blade.sanitize.key_blocks import KeyBlocks
 from blade.sanitize.lexicon import secret_name, secret_value
 from blade.sanitize.policy import PLACEHOLDER, Key, Policy
 from blade.sanitize.rule_table import compiled, words
-from blade.sanitize.scan import Scanner, forms_in
+from blade.sanitize.scan import TYPED, Scanner, forms_in
+from blade.sanitize.secret_rules import Hit
 
 Seen = Callable[[str, str, str], None]  # field, kind, value
 OnLine = Callable[[int, int], None]  # the line, how many line breaks go; 0, 0: from the top
@@ -99,7 +100,7 @@ class Cleaner:
     def __init__(self, key: Key, policy: Policy | None = None, seen: Seen | None = None) -> None:
         self.key = key
         self.policy = policy or Policy()
-        self.scanner = Scanner(self.policy)
+        self.scanner = Scanner(self.policy, key.secret)
         self.seen = seen
         self.field = ""
         self.known = Echoes()
@@ -109,6 +110,7 @@ class Cleaner:
         self.on_line: OnLine | None = None  # told the line of a text before `seen` is called
         self.blocks: KeyBlocks | None = KeyBlocks()  # private keys, from text to text
         self.find: Callable[[str, Role], list[Found]] = self._scanned
+        self.listed: Callable[[str], list[Hit]] = self.scanner.listed
         self._raw = ""  # the row that is looked at
         self._row = Site((), Role(), "", is_row=True)
         self._manifest = Site(_MANIFEST, Role(), "", is_row=False)
@@ -154,9 +156,9 @@ class Cleaner:
         """One that looks for nothing but what this one has found, alone or cut short, ids aside."""
         other = Cleaner(self.key, seen=seen)
         other.find = lambda text, role: self._echoed(text, role, at_end)
+        other.listed = lambda raw: []
         other.blocks = None
         return other
-
 
     def testing(self, seen: Seen) -> Cleaner:
         """One that looks for the same, and for what was found: whether anything is left."""
@@ -177,6 +179,7 @@ class Cleaner:
 
     def _json(self, raw: str, base: Site, depth: int = 0, on_line: OnLine | None = None) -> str:
         """JSON text: its strings and keys cleaned, its numbers, order and spaces untouched."""
+        raw = self._without_listed(raw, Lines(raw, on_line))
         parts: list[str] = []
         lines = Lines(raw, on_line)
         outer, up = self.field, len(base.path)
@@ -218,6 +221,15 @@ class Cleaner:
                     done = self._edited(parts, raw, done, hit.span("text"), site, depth, site.clean)
         self.field = outer
         return "".join([*parts, raw[done:]]) if parts else raw
+
+    def _without_listed(self, raw: str, lines: Lines) -> str:
+        """JSON text without what the other members of a list give away."""
+        edits: list[Edit] = []
+        for start, end, kind in self.listed(raw):
+            if kind == "SECRET" or raw[start:end] not in self.ids:
+                lines.tell(start, end)
+                edits.append((start, end, self.put(kind, raw[start:end])))
+        return applied(raw, edits)
 
     def _edited(
         self, parts: list[str], raw: str, done: int, span: tuple[int, int], place: Site, depth: int, clean: set[str]
@@ -412,6 +424,8 @@ _SECRETS = frozenset("pass pw pin value secret password key plain plaintext curr
 _USERS = frozenset("user login account usr".split())
 _ABOUT = words("about")
 _NAMING = frozenset("name key variable var env env_var header element label field".split())
+_POINTING = frozenset("selector target element locator css xpath label placeholder field".split())
+_FIELD = compiled("password_field")
 _VALUES = frozenset("value val content data secret_value text".split())
 _IS_MANIFEST, _KEPT = compiled("manifest"), frozenset(("data", "stringData"))
 _NAME_LETTERS = 60
@@ -465,7 +479,6 @@ def holds(key: str) -> bool:
     return not is_other and (secret_name(key) or (is_plural and secret_name(key[:-1])))
 
 
-
 def is_manifest(text: str) -> bool:
     """Is it JSON whose kind alone tells that it holds secrets."""
     return _IS_MANIFEST.search(text) is not None and "_ng_task_index" not in text
@@ -473,14 +486,19 @@ def is_manifest(text: str) -> bool:
 
 def naming(path: tuple[str, ...], text: str) -> str:
     """The name of a secret, where it is a value of its own: `{"name": "DB_PASSWORD", "value": ...}`."""
-    text = re.sub(r" (?:field|input|box)$", "", text) if len(text) <= _NAME_LETTERS else ""
-    if not secret_name(text):
+    key = path[-1].lower() if path else ""
+    if len(text) > _NAME_LETTERS or not (key in _NAMING or key in _POINTING or text.lower() == "authorization"):
         return ""
-    return text if text.lower() == "authorization" or (path and path[-1].lower() in _NAMING) else ""
+    text = re.sub(r" (?:field|input|box)$", "", text)
+    if (key in _NAMING or text.lower() == "authorization") and secret_name(text):
+        return text
+    return TYPED if key in _POINTING and _FIELD.search(text) else ""
 
 
 def is_beside(path: tuple[str, ...], name: str) -> bool:
     """Is it where the value of what was named before stands; a header and its value may be a plain pair."""
+    if name == TYPED:
+        return path[-1:] in (("text",), ("value",), ("keys",), ("input",))
     return name.lower() == "authorization" or (bool(path) and path[-1].lower() in _VALUES)
 
 

@@ -7,14 +7,14 @@ import json
 import re
 from base64 import b64decode, b64encode
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from unicodedata import normalize
 from urllib.parse import unquote
 
 import msgspec
 
-from blade.sanitize.rule_table import compiled
+from blade.sanitize.rule_table import compiled, words
 
 TOKEN = compiled("token")
 _SCALAR = re.compile(r"[^\s,}\]]+")
@@ -94,27 +94,20 @@ def _escapes(text: str) -> Iterator[re.Match[str]]:
             yield hit
 
 
-class View:
-    """A text without its escapes."""
+class Reading:
+    """A text with some of its parts read otherwise, and where its places stand in the text."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.starts, self.raw = [0], [0]  # from each of these places of the view on, where the text goes on
-        if text.isascii() and not any(sign in text for sign in _SIGNS):
-            return  # no letter is written otherwise
-        if "+" in text and "=" in text:
-            text = _FORM.sub(lambda hit: hit[0].translate(_SENT) if _is_sent(hit) else hit[0], text)
+    def __init__(self, text: str, changes: Iterable[tuple[int, int, str]]) -> None:
+        self.starts, self.raw = [0], [0]  # from each of these places of the reading on, where the text goes on
         parts: list[str] = []
         done = size = 0
-        for hit in _escapes(text):
-            letter = _letter(hit)
-            parts += [text[done : hit.start()], letter]
-            size += hit.start() - done + len(letter)
-            done = hit.end()
-            self.starts += [size - len(letter), size]
-            self.raw += [hit.start(), done]
-        parts.append(text[done:])
-        self.text = "".join(parts)
+        for start, end, letters in changes:
+            parts += [text[done:start], letters]
+            size += start - done + len(letters)
+            done = end
+            self.starts += [size - len(letters), size]
+            self.raw += [start, end]
+        self.text = "".join([*parts, text[done:]])
 
     def place(self, place: int) -> int:
         """Where a place of the view stands in the text."""
@@ -126,6 +119,47 @@ class View:
         index = bisect_left(self.starts, place)
         is_edge = index < len(self.starts) and self.starts[index] == place
         return self.raw[index] if is_edge else self.place(place)
+
+
+class View(Reading):
+    """A text without its escapes."""
+
+    def __init__(self, text: str) -> None:
+        if text.isascii() and not any(sign in text for sign in _SIGNS):
+            super().__init__(text, ())  # no letter is written otherwise
+            return
+        if "+" in text and "=" in text:
+            text = _FORM.sub(lambda hit: hit[0].translate(_SENT) if _is_sent(hit) else hit[0], text)
+        super().__init__(text, ((*hit.span(), _letter(hit)) for hit in _escapes(text)))
+
+
+_LINE_PREFIX = compiled("line_prefix")
+_ARGUMENTS = [(compiled("arguments"), compiled("argument")), (compiled("items"), compiled("item"))]
+_OPTION = re.compile(r"--?[A-Za-z]|/[a-zA-Z]{1,8}:")
+_TOOLS = words("tools")
+
+
+def unprefixed(text: str) -> tuple[Reading, bool] | None:
+    """The lines of a text without what tools put before each, escaped breaks as breaks; None if it is the same.
+
+    Told is whether words change by it, and not only what stands below what.
+    """
+    hits = _LINE_PREFIX.finditer("\n" + text)  # so that the first line is one, too
+    changes = [(max(0, hit.start() - 1), hit.end() - 1, "\n" if hit.start() else "") for hit in hits]
+    is_glued = any(not text[end - 1].isspace() for _, end, _ in changes)
+    return (Reading(text, changes), is_glued) if changes else None
+
+
+def commands_in(text: str) -> Iterator[tuple[int, Reading]]:
+    """Lists of arguments, joined with blanks as a shell has them, and where each begins."""
+    for run, member in _ARGUMENTS:
+        for hit in run.finditer(text):
+            words = [(word.start("word"), word["word"]) for word in member.finditer(hit["run"])]
+            is_command = words[0][1].rpartition("/")[2] in _TOOLS or any(_OPTION.match(word) for _, word in words)
+            ends = [0, *(start + len(word) for start, word in words)]
+            if is_command:
+                changes = [(end, start, " " if end else "") for end, (start, _) in zip(ends, words, strict=False)]
+                yield hit.start("run"), Reading(hit["run"], [*changes, (ends[-1], len(hit["run"]), "")])
 
 
 def _is_sent(hit: re.Match[str]) -> bool:
@@ -156,7 +190,8 @@ def _letter(hit: re.Match[str]) -> str:
     return _WORDS.get(words, _ALIKE.get(words, words if group == "mark" else ""))
 
 
-_RUN = re.compile(r"[A-Za-z0-9+/_\-]{24,}={0,2}")  # of either alphabet: one look a letter
+# of either alphabet: one look a letter; no text in UTF-8 begins with a sign of them when it is encoded
+_RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9+/_\-]{23,}={0,2}")
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{24,}={0,2}|[A-Za-z0-9_\-]{24,}={0,2}")
 _WRAPPED = compiled("wrapped")
 _PROBE = 64  # characters that tell whether the rest is worth decoding

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import codecs
 import io
+import json
 import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
@@ -18,7 +19,8 @@ import msgspec
 
 from blade.errors import NothingToRead, Unreadable, UsageError
 from blade.sanitize.cleaner import Cleaner
-from blade.sanitize.policy import Key, Policy, own_key, policy_near
+from blade.sanitize.policy import Key, Policy, key_file, known_key, own_key, policy_near
+from blade.sanitize.tables import Tables
 from blade.targets import link_in, open_direct, put_files, refuse_link, refuse_taken, settled, staging
 
 # What no rule can tell from any other text, said wherever nothing was found or written.
@@ -148,7 +150,9 @@ def leak_lines(removed: Removed) -> list[str]:
 def as_json(removed: Removed) -> str:
     """The report for a program."""
     words = {"schema": "blade.removed/1", "total": removed.total, **msgspec.to_builtins(removed), "not_seen": NOT_SEEN}
-    return msgspec.json.format(msgspec.json.encode(words), indent=2).decode() + "\n"
+    text = json.dumps(words, indent=2, ensure_ascii=False)
+    # letters that no encoding has, such as those of a file's name, are told by their numbers
+    return text.encode("utf-8", "backslashreplace").decode() + "\n"
 
 
 # ---- Files ---------------------------------------------------------------------------------------
@@ -161,6 +165,7 @@ _TEXTS = frozenset(
 _BINARY = "is no text, and what it shows cannot be looked into"
 _LINK = "is a link, and what it leads to was not given"
 _NO_FILE = "is no file"
+_KEY = "is a key of the placeholders, and stays at home"
 _DAMAGED = "should be a text by its name, and is none"
 _MOST_NAME = 255  # bytes of the name of a file: placeholders may be longer than what they stand for
 _SPOOLED = 1 << 20  # bytes of a clean file that are kept in memory while others are looked at
@@ -244,21 +249,6 @@ def _changed(source: Path, target: Path, cleaner: Cleaner, tally: Tally) -> None
                 raise _unwritable(target.parent, error) from error
 
 
-def _pieces(file: IO[bytes], path: Path, cleaner: Cleaner, tally: Tally) -> Iterator[bytes]:
-    """Rows one by one, other texts whole; the tally is told the line that is looked at."""
-    if _is_rows(path):
-        cleaner.on_line = None
-        for tally.line, piece in enumerate(lines(file, path), 1):
-            yield piece
-        return
-    before = 0
-    for piece in blocks(file, MAX_WHOLE if _suffix(path) == ".json" else _PIECE):
-        tally.line = before + 1
-        cleaner.on_line = partial(tally.at, before)
-        yield piece
-        before += piece.count(b"\n")
-
-
 def _cleaned(data: bytes, cleaner: Cleaner, suffix: str) -> bytes:
     text = data.decode("utf-8", "surrogateescape")
     body = text.rstrip("\r\n") if suffix in _ROWS else text
@@ -305,14 +295,16 @@ def inside(source: Path, target: Path | None, hidden: bool = False) -> list[tupl
 
 def looked(
     files: Iterable[Path], policy: Policy | None = None, parts: Mapping[Path, Sequence[str]] = {},
-    shown: Callable[[Path], Path] = Path,
+    shown: Callable[[Path], Path] = Path, key: Key | None = None,
 ) -> Removed:  # fmt: skip
     """What would be taken out of these files, counted as it is when they are written; nothing is.
 
     The `parts` of their names count as well, or their names alone; they are told by their clean names.
     """
     tally = Tally()
-    cleaner, naming, counting = (Cleaner(_COUNTING, policy, seen) for seen in (tally.seen, None, tally.seen))
+    with suppress(UsageError):  # the text of a key that is none is no secret
+        key = key or known_key()
+    cleaner, naming, counting = (Cleaner(key or _COUNTING, policy, seen) for seen in (tally.seen, None, tally.seen))
     labels = {path: told_name(shown(path), naming) for path in files}
     names = {path: parts.get(path, (path.name,)) for path in labels}
     counting.field = "(name)"
@@ -351,26 +343,48 @@ def _in_turn(
         tally.files[tally.file] += 0
         if not _is_rows(path):
             cleaner.ids = frozenset(cleaner.task_ids)
-        if not _is_left(path, tally):
+        if not _is_left(path, tally, cleaner.key):
             yield path, target
 
 
 def _left(file: IO[bytes], path: Path, cleaner: Cleaner, tally: Tally) -> Iterator[bytes]:
-    suffix = _suffix(path)
-    return (_cleaned(piece, cleaner, suffix) for piece in _pieces(file, path, cleaner, tally))
+    """Rows one by one, other texts whole or in pieces; the tally is told the line that is looked at."""
+    suffix, before, done = _suffix(path), 0, b""
+    cleaner.on_line = None
+    if _is_rows(path):
+        for tally.line, row in enumerate(lines(file, path), 1):
+            yield _cleaned(row, cleaner, suffix)
+        return
+    for piece in blocks(file, MAX_WHOLE if suffix == ".json" else _PIECE):
+        lead = _lead(done) if done and not (cleaner.blocks and cleaner.blocks.patience) else b""
+        tally.line = before + 1
+        cleaner.on_line = partial(tally.at, before - lead.count(b"\n"))
+        done = _cleaned(lead + piece, cleaner, suffix)
+        if not done.startswith(lead):
+            lead, done = b"", _cleaned(piece, cleaner, suffix)
+        yield done[len(lead) :]
+        before += piece.count(b"\n")
+
+
+def _lead(done: bytes) -> bytes:
+    """What the next piece of a text is read with: the head of a table that goes on, or the lines just before."""
+    lead = Tables(done.decode("utf-8", "surrogateescape")).lead.encode("utf-8", "surrogateescape")
+    return lead or done[done.find(b"\n", len(done) - _REACH) + 1 :][-_REACH:]
 
 
 def _is_rows(path: Path) -> bool:
     return _suffix(path) in _ROWS
 
 
-def _is_left(path: Path, tally: Tally) -> bool:
-    """Must a file stay at home: no link is followed, and what is no text cannot be looked into."""
+def _is_left(path: Path, tally: Tally, key: Key) -> bool:
+    """Must a file stay at home: no key leaves, no link is followed, and what is no text cannot be looked into."""
     is_told = _is_rows(path) or _suffix(path) in _TEXTS
     if link_in(path):
         tally.left(_LINK, is_told=True)
     elif not path.is_file():
         tally.left(_NO_FILE, is_told)
+    elif any(file.is_file() and file.samefile(path) for file in (key.path, key_file()) if file):
+        tally.left(_KEY, is_told=False)
     elif not is_text(path, is_told):
         tally.left(_DAMAGED if is_told else _BINARY, is_told)
     else:
@@ -391,6 +405,7 @@ _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _MAX_LINE = 256 << 20  # a longer line is not read at once
 MAX_WHOLE = 64 << 20  # a text up to this size is cleaned in one piece
 _PIECE = 8 << 20  # the same of one that need not be read as a whole, such as JSON
+_REACH = 16 << 10  # letters before a piece of a text that what it begins with may belong to
 _HEAD = 8192  # bytes that tell how a text is written
 # What no text holds in any encoding; bells, tabs, backspaces and colours of terminals aside.
 _ODD = bytes((*range(7), *range(14, 27), *range(28, 32), 127))
@@ -533,7 +548,6 @@ def writing(target: Path, source: Path) -> Iterator[BinaryIO]:
         os.replace(waiting, target)
     except OSError as error:
         raise _unwritable(target.parent, error) from error
-
 
 
 def _unwritable(folder: Path, error: OSError) -> Unreadable:

@@ -20,8 +20,6 @@ _PUBLIC_KEY = re.compile(r"\bAAAA[A-Za-z0-9+/=]{20,1200} $")
 _REMOTE = compiled("remote")
 _PERSON = re.compile(r"(?:[A-Z][\w'’.\-]{0,30}[ ]){1,3}[A-Z][\w'’.\-]{1,30}[ ]?(?:\\?<|&lt;)$")
 _HOME = compiled("home")
-_ROOT = re.compile(r"(?<![\w/:.])/(?!home/|Users/)[\w./\-]{1,160}$")
-_SHARED = re.compile(r"/users?/(?P<name>[a-z][\w.\-]{1,31})(?=/)")
 _V4 = compiled("v4")
 _V6 = re.compile(r"(?i)(?<![\w:])(?:fe80|f[cd][0-9a-f]{2})(?::[0-9a-f]{0,4}){2,7}(?:%\w{1,10})?(?![\w:])")
 _DASHED = re.compile(r"\bip-(?:10|172|192)(?:-\d{1,3}){3}\b")
@@ -65,7 +63,6 @@ def mail_at(text: str, place: int) -> Iterator[Hit]:
         yield from _mail(text, place, local)
 
 
-
 def _mail(text: str, place: int, local: str) -> Iterator[Hit]:
     start = place - len(local)
     domain = _DOMAIN.match(text, place + 1) or _FOREIGN_DOMAIN.match(text, place + 1)
@@ -104,15 +101,6 @@ def home_at(text: str, place: int) -> Iterator[Hit]:
         name = hit[group].rstrip(".-")
         if name and name.lower() not in GENERIC and not _is_route(text, hit, group):
             yield hit.start(group), hit.start(group) + len(name), "USER"
-
-
-def shared_at(text: str, place: int) -> Iterator[Hit]:
-    """The user in a path of a shared disk, such as /lustre/users/NAME/."""
-    before = text[max(0, place - 200) : place]
-    root, hit = _ROOT.search(before), _SHARED.match(text, place)
-    is_disk = root is not None and not root[0].startswith(("/api", "/v1", "/v2", "/rest", "//"))
-    if is_disk and hit is not None and hit["name"].lower() not in GENERIC and not hit["name"].isdigit():
-        yield *hit.span("name"), "USER"
 
 
 def _is_route(text: str, hit: re.Match[str], group: str) -> bool:
@@ -186,8 +174,7 @@ READERS: dict[Detector, str] = {  # with the marks at which each looks
     mail_at: "@",
     url_at: "://",
     home_at: "/users/ /home/ users\\ :/users settings\\",
-    shared_at: "/users/ /user/",
     host_at: ".internal .corp .local .lan .intra .home.arpa .private",
     named_at: "user name login run_as _by nodelist fqdn host _addr",
 }
-SURE = (mail_at, url_at, home_at, shared_at, host_at)
+SURE = (mail_at, url_at, home_at, host_at)

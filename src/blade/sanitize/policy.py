@@ -26,6 +26,7 @@ class Key(msgspec.Struct, frozen=True):
     """What placeholders are made with; it stays where the raw rows stay."""
 
     secret: bytes
+    path: Path | None = None  # where it was read from
 
     def __repr__(self) -> str:
         return "Key(...)"
@@ -46,7 +47,7 @@ class Key(msgspec.Struct, frozen=True):
 def read_key(path: Path) -> Key:
     """The key in a file."""
     try:
-        return _checked(path.read_bytes().strip(), str(path))
+        return msgspec.structs.replace(_checked(path.read_bytes().strip(), str(path)), path=path)
     except OSError as error:
         message = f"cannot read the key {path}: {error.strerror or error}"
         raise UsageError(message, _NO_FILE, "bad-sanitize-key") from error

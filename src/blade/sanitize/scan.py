@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from blade.sanitize import identities, secret_rules
+from blade.sanitize import identities, secret_rules, tables
 from blade.sanitize.echoes import lowered, sites
-from blade.sanitize.escapes import is_encoded_text
+from blade.sanitize.escapes import View, commands_in, is_encoded_text, unprefixed
 from blade.sanitize.lexicon import GENERIC, is_chosen, is_key, is_random, secret_name, secret_value
 from blade.sanitize.policy import PLACEHOLDER, Policy, name_pattern
-from blade.sanitize.rule_table import compiled, table, words
+from blade.sanitize.rule_table import compiled, joined, table, words
 from blade.sanitize.secret_rules import Detector, Hit
+from blade.sanitize.tables import Tables, lists_in
 
 # Where two spans meet, the surer kind wins; then the longer one.
 _RANK = {"NAME": 0, "SECRET": 1, "URL": 2, "EMAIL": 3, "IP": 4, "HOST": 5, "USER": 6, "PERSON": 7, "MAC": 8}
 _ACCOUNT = re.compile(r"(?=.*\d)[a-z][a-z0-9]{2,20}(?:[._\-][a-z0-9]{1,20})?")
 # Under `pass`, which may as well be a count or a verdict: a word and digits.
 _CHOSEN = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[A-Za-z0-9!@#$%&*+?\-]{8,40}")
+_AROUND = 400  # letters around a change of a line within which it can uncover something
+TYPED = "(typed)"  # the name of what is typed into a field for a password
+_QUOTE = re.compile("[\"'\n]")
 _SENT = re.compile(r"(?i)(?:bearer|basic|token)\s+(?P<value>\S{6,200})")
 
 _RULES = [(rule, secret_rules.detector(rule, secret_rules.JUDGES | identities.JUDGES)) for rule in secret_rules.rules()]
@@ -29,6 +33,13 @@ for _look, _marks in (
 ):  # fmt: skip
     for _mark in _marks.split():
         MARKS[_mark] = (*MARKS.get(_mark, ()), _look)
+_TABLES = {"insert", "replace", *tables.MARKS}
+for _mark in _TABLES:
+    MARKS.setdefault(_mark, ())
+_BREAKS = re.compile(r"(?<!\[\^)(?<!\[\^.)\\n")  # of lines, in a pattern, not in letters that are none of it
+# Those who look beyond a line, and so see more where the lines have no prefixes.
+_LINED = {*secret_rules.LINED, *(look for rule, look in _RULES if _BREAKS.search(rule.after + joined(rule.pattern)))}
+LINED = {mark: lined for mark, looks in MARKS.items() if (lined := tuple(look for look in looks if look in _LINED))}
 # What is private by its form or by what is written beside it, and so replaced even where a model, a tool
 # or a task is named; a word that merely looks drawn at random is not.
 SURE = {*identities.SURE, secret_rules.assigned_at, *(look for rule, look in _RULES if rule.is_sure)}
@@ -36,10 +47,11 @@ SURE = {*identities.SURE, secret_rules.assigned_at, *(look for rule, look in _RU
 
 
 class Scanner:
-    """What one policy looks for; it keeps nothing of what it saw."""
+    """What one policy looks for, and the key of the placeholders; it keeps nothing of what it saw."""
 
-    def __init__(self, policy: Policy | None = None) -> None:
+    def __init__(self, policy: Policy | None = None, key: bytes = b"") -> None:
         policy = policy or Policy()
+        self.key = re.compile(re.escape(key.decode("utf-8", "surrogateescape"))) if key else None
         self.names = name_pattern(policy.names)
         self.hosts = name_pattern(policy.hosts)
         self.users = name_pattern(policy.users)
@@ -52,7 +64,7 @@ class Scanner:
         hits: list[Hit] = []
         if name and not is_id:
             hits += _under_name(text, name)
-        words = ((self.names, "NAME"), (self.hosts, "HOST"), (self.users, "USER"))
+        words = ((self.key, "SECRET"), (self.names, "NAME"), (self.hosts, "HOST"), (self.users, "USER"))
         hits += [(*hit.span(), kind) for pattern, kind in words if pattern for hit in pattern.finditer(text)]
         marks, long_words = SIEVE.marks(text)
         if long_words:
@@ -61,24 +73,20 @@ class Scanner:
             hits += cut_in(text)
         if "\n" in text:
             hits += torn_in(text)
-        if "su -" in text and not is_id:
-            hits += [hit for place in sites(text, "su -") for hit in _SWITCHED(text, place)]
-        if marks:
-            small = lowered(text)
-            for mark, detectors in marks.items():
-                places = list(sites(small, mark))
-                for detect in detectors:
-                    if is_id and detect not in SURE:
-                        continue
-                    done = 0
-                    for place in places:
-                        if place < done:
-                            continue  # what lies inside a hit needs no second look
-                        for hit in detect(text, place):
-                            hits.append(hit)
-                            done = max(done, hit[1])
+        hits += _marked(text, marks, is_id)
+        if (marks or "su -" in text) and not is_id:
+            hits += _cells(text, marks) + _listed(text, marks)
+            if (unprefixed_ := unprefixed(text)) is not None:
+                lines, is_glued = unprefixed_
+                view = View(lines.text)
+                left = marks if is_glued else {mark: LINED[mark] for mark in marks if mark in LINED}
+                more = _marked(view.text, left, changes=lines.starts[1:]) + _cells(view.text, marks)
+                hits += [(lines.place(view.place(start)), lines.end(view.end(end)), kind) for start, end, kind in more]
         return self._merged(text, hits) if hits else []
 
+    def listed(self, raw: str) -> list[Hit]:
+        """What is private only as a member of a list: an argument of a command, a cell of a row."""
+        return self._merged(raw, hits) if (hits := _listed(raw, _TABLES)) else []
 
     def _merged(self, text: str, hits: list[Hit]) -> list[Hit]:
         taken = [hit.span() for hit in PLACEHOLDER.finditer(text)] if "[" in text else []
@@ -91,6 +99,48 @@ class Scanner:
             insort(taken, (start, end))
             remaining.append((start, end, kind))
         return sorted(remaining)
+
+
+def _marked(
+    text: str, marks: Mapping[str, tuple[Detector, ...]], is_id: bool = False, changes: Sequence[int] | None = None
+) -> list[Hit]:
+    """What those find who look where marks stand, everywhere or around the changes of a reading."""
+    hits: list[Hit] = []
+    if "su -" in text and not is_id:
+        hits += [hit for place in sites(text, "su -") for hit in _SWITCHED(text, place)]
+    small = lowered(text) if marks else ""
+    for mark, detectors in marks.items():
+        places = [place for place in sites(small, mark) if changes is None or _is_near(place, changes)]
+        for detect in detectors:
+            if is_id and detect not in SURE:
+                continue
+            done = 0
+            for place in places:
+                if place < done:
+                    continue  # what lies inside a hit needs no second look
+                for hit in detect(text, place):
+                    hits.append(hit)
+                    done = max(done, hit[1])
+    return hits
+
+
+def _is_near(place: int, changes: Sequence[int]) -> bool:
+    index = bisect_left(changes, place + _AROUND)
+    return index > 0 and changes[index - 1] >= place - _AROUND
+
+
+def _cells(text: str, marks: Iterable[str]) -> list[Hit]:
+    return [] if _TABLES.isdisjoint(marks) else [(*cell, "SECRET") for cell in Tables(text).hits]
+
+
+def _listed(text: str, marks: Iterable[str]) -> list[Hit]:
+    hits: list[Hit] = [] if _TABLES.isdisjoint(marks) else [(*cell, "SECRET") for cell in lists_in(text)]
+    for first, command in commands_in(text):
+        for start, end, kind in _marked(command.text, SIEVE.marks(command.text)[0]):
+            start, end = first + command.place(start), first + command.end(end)
+            if not _QUOTE.search(text, start, end):  # it lies within one argument
+                hits.append((start, end, kind))
+    return hits
 
 
 def _meets(start: int, end: int, taken: list[tuple[int, int]]) -> bool:
@@ -113,6 +163,8 @@ def _under_name(text: str, name: str) -> list[Hit]:
     if secret_name(name) and secret_value(name, text):
         scheme = re.match(r"(?i)(?:bearer|basic|token)\s+", text)
         return [(scheme.end() if scheme else 0, len(text), "SECRET")]
+    if name == TYPED and is_chosen(text) and _is_word(text):
+        return [(0, len(text), "SECRET")]
     if name.lower() in ("pass", "pw") and _CHOSEN.fullmatch(text):
         return [(0, len(text), "SECRET")]
     sent = _SENT.fullmatch(text) if name.lower().endswith("authorization") else None
@@ -133,10 +185,8 @@ def _is_word(text: str) -> bool:
     return 2 < len(text) <= 100 and not any(char.isspace() for char in text) and not text.isdigit()
 
 
-
 # ---- The sieve -------------------------------------------------------------------------------------
 
-_AROUND = ".,;!?()'\"*`"  # punctuation around a word; no mark is made of it alone
 _LEAST_RUN = 20
 _LONG_WORD = 17  # letters from which on a word may be a secret by itself
 _KEPT_LETTERS, _KEPT_WORDS = 48, 200_000
@@ -177,14 +227,12 @@ class Sieve:
         """The marks in new words: those of all of them first, as few marks are in any."""
         lowered = "\n".join(words).lower()
         marks = [mark for mark in MARKS if mark in lowered]
-        letters = [mark for mark in marks if mark.isalpha()]
         for word in words:
             # hashes and their like come once
             is_short = len(word) < _LEAST_RUN or (len(word) <= _KEPT_LETTERS and word.isalpha())
             if is_short and len(self._words) < _KEPT_WORDS:
                 small = word.lower()
-                content = letters if small.strip(_AROUND).isalpha() else marks
-                self._words[word] = tuple([mark for mark in content if mark in small])
+                self._words[word] = tuple([mark for mark in marks if mark in small])
         return marks
 
 
@@ -196,7 +244,7 @@ SIEVE = Sieve()
 
 # Each form begins a word and is bounded, so that a long text costs one look a character. Every kind of secret is
 # told as SECRET: the kind of a leak helps a finder.
-_FORMS = "|".join(table()["forms"])
+_FORMS = joined("|".join(table()["forms"]))
 # The same, where a letter before does not hide them: their beginnings are no part of any word.
 _GLUED = re.compile("|".join(table()["glued"]))
 # Beginnings of tokens that no word has.
@@ -215,7 +263,7 @@ _LOOSE = tuple(words("loose"))
 _TURN = re.compile(r"(?<=[a-z])[A-Z0-9]|(?<=[A-Z])[a-z0-9]|(?<=[0-9])[A-Za-z]")
 _GLUE = 320  # letters of a run within which a glued secret begins and ends
 _MIXED = re.compile(r"[a-z][A-Z][a-z]?[A-Z]")
-_TELEGRAM = re.compile(r"(?<!\d)\d{8,10}:[A-Za-z0-9_\-]{35}(?![A-Za-z0-9_\-])")
+_NUMBERED = compiled("numbered")
 # Runs that no issuer made: paths and joined words, and hashes, which only what stands beside them betrays.
 _WORDS = re.compile(r"[a-z_/.+=\-]+")
 _HASH = re.compile(r"[0-9a-f\-]+")
@@ -273,7 +321,6 @@ def forms_in(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
             yield hit.span()
 
 
-
 def cut_in(text: str) -> Iterator[Hit]:
     """Secrets that an ellipsis cuts short: what is left of them is known by its beginning."""
     for cut in _ELLIPSIS.finditer(text):
@@ -311,8 +358,8 @@ def _is_drawn(word: str) -> bool:
 
 def _numbered(text: str, start: int, end: int) -> tuple[int, int] | None:
     """The token of a bot or an application, whose number stands before the run."""
-    pattern = _TELEGRAM if text[start - 1] == ":" else _APP_TOKEN
-    hit = pattern.search(text, max(0, start - 18), min(len(text), end + 1))
+    pattern = _NUMBERED if text[start - 1] == ":" else _APP_TOKEN
+    hit = pattern.search(text, max(0, start - 48), min(len(text), end + 1))
     return hit.span() if hit else None
 
 

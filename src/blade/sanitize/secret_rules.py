@@ -14,11 +14,13 @@ from blade.sanitize.lexicon import (
     is_chosen,
     is_hard,
     is_no_secret,
+    is_random,
     mixes,
     secret_name,
     secret_value,
 )
 from blade.sanitize.rule_table import compiled, joined, table, words
+from blade.sanitize.tables import DASHES
 
 Hit = tuple[int, int, str]  # from, to, kind
 Detector = Callable[[str, int], Iterator[Hit]]
@@ -35,6 +37,19 @@ def start_of(text: str, place: int, reach: int, letters: str) -> int:
     """Where the word that goes on at a place begins, at most so far before it."""
     window = text[max(0, place - reach) : place]
     return place - len(window) + len(window.rstrip(letters))
+
+
+_TAG = re.compile(r"<(?=[/!A-Za-z]|$)")
+_CLOSED = {")": "(", "]": "[", "}": "{", ">": "<"}
+_QUOTES = ("'", '"', "`")
+
+
+def bare(value: str) -> str:
+    """A value that no quotation marks surround, without the tag or the bracket that ends what it stands in."""
+    value = _TAG.split(value)[0]
+    while value and value.count(_CLOSED.get(value[-1], "")) < value.count(value[-1]) and value[-1] in _CLOSED:
+        value = value[:-1]
+    return value
 
 
 class Rule(msgspec.Struct, frozen=True):
@@ -94,6 +109,8 @@ def detector(rule: Rule, judges: Mapping[str, Callable[[str], object]]) -> Detec
             if value is None:
                 continue
             kind = KINDS[group]
+            if text[hit.start(group) - 1 : hit.start(group)] not in _QUOTES:
+                value = bare(value)
             value = value.rstrip(rule.ends if kind == "SECRET" else ".-" if kind in ("USER", "HOST") else "")
             is_private = is_user(value) if kind == "USER" else accept(value)
             if kind == "SECRET" and not (value and is_private and (key is None or secret_value(key, value))):
@@ -109,6 +126,7 @@ def _has_digit(value: str) -> bool:
 
 
 _ASKED = words("asked")
+_MIXED = re.compile(r"(?=.*[a-z])(?=.*[A-Z])|[!@#$%&*?+]")
 # What a value must be to be taken; rules and people's names of the table go by these words.
 JUDGES: dict[str, Callable[[str], object]] = {
     "": lambda _: True,
@@ -122,6 +140,11 @@ JUDGES: dict[str, Callable[[str], object]] = {
     "mixed_word": lambda value: not is_no_secret(value) and mixes(value, 8),
     "named": lambda name: name not in GENERIC,
     "sent": lambda value: mixes(value, 8) or (len(value) >= 20 and value.endswith("=")),
+    "drawn": is_random,
+    "strong": lambda value: is_chosen(value) and _has_digit(value) and len(value) >= 8 and _MIXED.search(value),
+    "sent_alone": lambda value: len(value) >= 16 and _has_digit(value),
+    "set": lambda value: not is_no_secret(value) and (is_chosen(value) or mixes(value, 8)),
+    "digit": _has_digit,
     "told": lambda value: is_chosen(value) and _has_digit(value),
     "unasked": lambda value: is_chosen(value) and value.lower() not in _ASKED,
     "user": lambda name: name.lower() not in GENERIC,
@@ -136,10 +159,7 @@ _BARE_VALUE = re.compile(r"[^\s\"'`,;<>(){}\[\]&|\\]{4,400}")
 _MARKED_VALUE = compiled("marked_value")
 _WRAPPED_VALUE = re.compile(r"(?P<value>[^\"'&;,=\r\n\\]{4,200})(?P<by>[\"'])")  # of an option that is quoted as a whole
 _UNCALLED = re.compile(r"[(\[][\w!@#%^&*+\-]{3,60}(?![\w(),.=\]\[])")
-_SIGN = re.compile(
-    r"[A-Za-z0-9_\-]{0,40}(?: ?key\w{0,3})?\\{0,3}[\"'`]?\]?\*{0,2}[ \t]{0,3}"
-    r"(?:=|:|is\b|['’]s\b|,|>|[—–→⇒|]|\?\?|-{1,2}>|(?:(?:is|was) \w{2,12} )?(?:for|of) )"
-)
+_SIGN = compiled("sign")
 
 
 def assigned_at(text: str, place: int) -> Iterator[Hit]:
@@ -163,6 +183,8 @@ def assigned_at(text: str, place: int) -> Iterator[Hit]:
     if value is None:
         return
     start, end = value.span()
+    if hit["by"] == "," and _IS_KEY.match(text, end):
+        return
     is_tight = hit["by"] == "=" and hit.end() == hit.end("by")
     if not is_quoted and is_tight:
         # the value of NAME=value, marks within; unless these begin another setting or a call
@@ -190,6 +212,7 @@ def assigned_at(text: str, place: int) -> Iterator[Hit]:
         yield start, end, "SECRET"
 
 
+_IS_KEY = re.compile(r"\\{0,3}[\"']\s{0,3}:")
 _ENDS_LINE = re.compile(r"[\"'`]{0,3}[ \t]{0,8}(?:#[^\n]{0,200})?(?:\r?\n|$)")
 _SECTION = re.compile(r"(?m)^\[[\w .:\"\-]{1,60}\][ \t\r]*$(?!.*^\s*(?:def|class|import|return)\b)", re.DOTALL)
 
@@ -198,7 +221,7 @@ def _is_cell(text: str, start: int, end: int) -> bool:
     """Is a value the cell beside its name in a row, and not a head of the column beside it."""
     line = text.rfind("\n", max(0, start - 200), start) + 1
     below = text.find("\n", end) + 1
-    is_head = below and _DASHES.match(text, below) and text[line:below].count("|") > 3
+    is_head = below and DASHES.match(text, below) and text[line:below].count("|") > 3
     return not text[line:start].strip(" \t|*`\"'") and not is_head
 
 
@@ -219,39 +242,13 @@ def _is_setting(text: str, hit: re.Match[str], end: int) -> bool:
 
 # ---- Passwords in commands, sentences and tables -------------------------------------------------
 
-# A tool, and the option after which it takes a password; none of them is a port.
-_TOOL = compiled("password_option")
 _SAID = compiled("password_sentence")
 _CHANGING = re.compile(r"(?i)\b(?:(?:re)?set|chang|updat|rotat|switch)(?:e|es|ed|ing|ting|s)?\b[^\n.]{0,40}$")
 _ADJECTIVE = ("ed", "ing", "able", "ible", "ive", "ly", "en", "ous", "ful", "less")
 _DATA = re.compile(r"(?m)^[ \t+>\-]{0,24}(?:data|stringData):[ \t]{0,4}\r?$")
 _PAIR = compiled("pair")
-_COLUMN = re.compile(r"(?i)(?:[\w ]{0,16}[_ ])?(?:passwords?|passwd|pwd|passwort|passphrase)")
-_DASHES = re.compile(r"[|+]?[ \t:|+\-]*-[ \t:|+\-]*")
-_COPY = re.compile(r"(?i)copy [\w.\"]{1,80} ?\((?P<heads>[^()\n]{1,400})\) from stdin;?")
-_HEADS = compiled("table_heads")
-_SENTENCE = re.compile(r":\s*$|[^\W\d_]+ [^\W\d_]+ [^\W\d_]+")
-_ROWS = 500  # of a table that are looked at
 _LIST = compiled("list")
 _ITEM = re.compile(r"(?<=[\s\"'\[,])[^\s\"',\[\]\-][^\s\"',\[\]]{3,199}(?=[\s\"'\],]|$)")
-_INSERT = compiled("insert")
-# Possessive: what a quote begins is read one way only, however many quotes follow.
-_QUOTED = r"'(?:[^'\\]|\\.|'')*+'|\"[^\"]*+\"|\([^()]*+\)"
-_TUPLE = re.compile(rf"\s{{0,8}}\((?P<values>(?:[^()'\"]|{_QUOTED}){{1,4000}}+)\)\s{{0,4}}(?P<more>,?)")
-_CELL = re.compile(rf"(?:{_QUOTED}|[^,'\"(])++")
-
-
-def command_at(text: str, place: int) -> Iterator[Hit]:
-    """The password that a tool is given on its command line."""
-    hit = _TOOL.match(text, place)
-    if hit is None or is_no_secret(hit["value"]) or hit["value"].isdigit():
-        return
-    # other tools have options that begin as this one does, such as -print
-    is_login = hit[0].startswith("sshpass") or (hit["a"] or "").find(" -u") >= 0
-    # the other tools have no such option but for a password
-    is_sure = not (hit["a"] or hit["k"]) and is_chosen(hit["value"])
-    if is_login or is_sure or secret_value("token", hit["value"]):
-        yield *hit.span("value"), "SECRET"
 
 
 def said_at(text: str, place: int) -> Iterator[Hit]:
@@ -282,68 +279,6 @@ def kept_secret_at(text: str, start: int) -> Iterator[Hit]:
             place = pair.end()
 
 
-def column_at(text: str, place: int) -> Iterator[Hit]:
-    """The passwords in the column of a table of that name."""
-    start = text.rfind("\n", max(0, place - 400), place) + 1
-    if not start and place > 400:
-        return
-    end = text.find("\n", place, place + 400)
-    head = text[start:end].rstrip("\r") if end >= 0 else ""
-    heads = _HEADS.fullmatch(head)
-    head = heads["heads"] if heads else head
-    by = "|" if head.count("|") else heads["by"] if heads else ""
-    if (copy := _COPY.fullmatch(head)) is not None:
-        head, by = copy["heads"].replace(", ", "\t").replace(",", "\t"), "\t"
-    names = [name.strip(" *`\"'") for name in head.split(by)] if by else []
-    places = {n: name for n, name in enumerate(names) if _COLUMN.fullmatch(name) or secret_name(name)}
-    above = text[max(0, start - 400) : start].rstrip("\r\n").rpartition("\n")[2]
-    # what stands below a row of as many cells is no head
-    is_row = above.count(by) == head.count(by) and (by == "|" or not _SENTENCE.search(above))
-    if len(names) > 1 and places and not is_row:
-        yield from _cells(text, end + 1, by, len(names), places)
-
-
-def _cells(text: str, start: int, by: str, width: int, places: Mapping[int, str]) -> Iterator[Hit]:
-    """The cells of some columns that can be passwords, line by line, until the table ends."""
-    for row in range(_ROWS):
-        end = text.find("\n", start)
-        line = text[start : end if end >= 0 else len(text)]
-        cells = line.split(by)
-        is_rule = by == "|" and row == 0
-        if is_rule != (_DASHES.fullmatch(line.strip()) is not None) or (len(cells) != width and not is_rule):
-            return
-        for n, name in places.items() if not is_rule else ():
-            value = cells[n].strip(" \r`\"'*")
-            place = start + sum(len(cell) + 1 for cell in cells[:n]) + cells[n].find(value)
-            is_private = is_chosen(value) and (_COLUMN.fullmatch(name) or secret_value(name, value))
-            if is_private and not any(map(str.isspace, value)):
-                yield place, place + len(value), "SECRET"
-        if end < 0:
-            return
-        start = end + 1
-
-
-def inserted_at(text: str, place: int) -> Iterator[Hit]:
-    """The values that SQL inserts into a column of passwords, tokens or the like."""
-    hit = _INSERT.match(text, place)
-    if hit is None:
-        return
-    columns = [name.strip(" \t\r\n`\"'[]\\") for name in hit["columns"].split(",")]
-    places = {n for n, name in enumerate(columns) if secret_name(name) or name.lower() in ("pass", "pw", "pin")}
-    row = _TUPLE.match(text, hit.end()) if places else None
-    for _ in range(_ROWS):
-        if row is None:
-            return
-        start = row.start("values")
-        for n, cell in enumerate(_CELL.finditer(row["values"])):
-            value = cell[0].strip()
-            inner = value.strip("'\"\\")
-            begin = start + cell.start() + cell[0].find(inner)
-            if n in places and value[:1] in ("'", '"', "\\") and len(inner) > 2 and not is_no_secret(inner):
-                yield begin, begin + len(inner), "SECRET"
-        row = _TUPLE.match(text, row.end()) if row["more"] else None
-
-
 def listed_at(text: str, place: int) -> Iterator[Hit]:
     """The members of a list of passwords, as YAML writes it."""
     hit = _LIST.match(text, start_of(text, place, 24, NAME_CHARS))
@@ -352,14 +287,11 @@ def listed_at(text: str, place: int) -> Iterator[Hit]:
             yield *item.span(), "SECRET"
 
 
+LINED = (assigned_at, kept_secret_at, listed_at)
 READERS: dict[Detector, str] = {  # with the marks at which each looks
-    assigned_at: "secret token key auth credential cookie session sign passphrase passcode passw pwd "
+    assigned_at: "secret token key auth credential cookie session sessid sign passphrase passcode passw pwd "
     "_pass dbpass userpass rootpass mypass sqlpass smtppass _pw dbpw",
     said_at: "passphrase passcode passw",
-    column_at: "passw pwd secret _token api_key",
-    command_at: "mysql mariadb sshpass mongo redis-cli docker podman helm smbclient ldap "
-    "sqlcmd htpasswd openssl unzip zip 7z ssh-keygen net lftp wpa_ nmcli",
-    inserted_at: "insert replace",
     kept_secret_at: "secret",
     listed_at: "secret passw passphrase key",
 }
