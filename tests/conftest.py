@@ -188,7 +188,7 @@ def diagnosed(blade: Blade) -> Blade:
             return blade("diagnose", "--json", *specs)
         try:
             loaded = pipeline.load(specs, watcher)
-            report = pipeline.with_digests(pipeline.diagnose(loaded, "blade diagnose", watcher=watcher))
+            report = pipeline.with_digests(pipeline.diagnose(loaded, "blade diagnose", watcher=watcher), loaded)
         except BladeError:
             return blade("diagnose", "--json", *specs)
         told = "".join(f"note: {note}\n" for note in watcher.notes)

@@ -35,7 +35,7 @@ def ours(desk: Desk, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]
     """The pages and the JSON of a report of ours."""
     folder = tmp_path_factory.mktemp("report")
     loaded = pipeline.load([str(desk.folder)], Silent())
-    write(pipeline.with_digests(pipeline.diagnose(loaded, f"blade diagnose {desk.folder}")), folder)
+    write(pipeline.with_digests(pipeline.diagnose(loaded, f"blade diagnose {desk.folder}"), loaded), folder)
     return {name: with_its_claims(folder / name) for name in ("report.md", "report.json")}
 
 
