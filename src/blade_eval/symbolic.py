@@ -129,7 +129,7 @@ def equals(gold: list[Any], text: str) -> bool:
 
 
 def readable(expected: str) -> bool:
-    """Whether the expected answer can be computed with, whatever it is held against."""
+    """Whether the expected answer can be computed with, whatever it is compared with."""
     return bool(compared(expected, boxed("0"))["readable"])
 
 

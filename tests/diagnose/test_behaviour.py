@@ -191,7 +191,7 @@ def of_two_kinds(is_cause: bool) -> Iterator[tuple[Row, bool]]:
 
 @pytest.mark.parametrize(("n_repeats", "is_mended", "is_told"), [(1, False, True), (1, True, False), (4, True, True)])
 def test_one_try_error_that_a_later_call_gets_past(diagnose: Diagnose, n_repeats: int, is_mended: bool, is_told: bool) -> None:
-    """With repeats the same tasks pass without the error, which shows that it was not made good."""
+    """With repeats the same tasks pass without the error, which shows that nothing was done about it."""
     keys = grid(64 // n_repeats, n_repeats)
     faulty = {key for place, key in enumerate(keys) if (3 * place + place // 4) % 4 == 0}
     acts: dict[Key, list[Act]] = {}

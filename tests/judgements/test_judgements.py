@@ -212,7 +212,7 @@ def test_runs_of_several_agents_have_judgements_of_their_own(tmp_path: Path, mon
     assert judged == {first: "", second: "ann"}
 
 
-# ---- Reports, held against what stood when they were made ------------------------------------------
+# ---- Reports, compared with what stood when they were made -----------------------------------------
 
 PAGES = ("draft.md", "report/report.md", "report/report.json")
 

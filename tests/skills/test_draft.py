@@ -1,4 +1,4 @@
-"""Drafts of reports and of skills: true as they stand, marked where judgement belongs, held against the rows afterwards."""
+"""Drafts of reports and of skills: true as they stand, marked where judgement belongs, checked against the rows afterwards."""
 
 from __future__ import annotations
 

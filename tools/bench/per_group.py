@@ -1,4 +1,4 @@
-"""Profile a run with data frames, all rows in memory and one `apply` a group: what ours is held against."""
+"""Profile a run with data frames, all rows in memory and one `apply` a group: what ours is compared with."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ ENGINE = "engine"
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """A task as a judgement of it is held against: its rows, and those that lose points."""
+    """What a judgement of a task is checked against: its rows, and those that lose points."""
 
     agent: str | None
     task: str
@@ -308,7 +308,7 @@ def standing(judgements: Iterable[Judgement]) -> dict[str, tuple[Judgement, ...]
 
 # -- agreement --------------------------------------------------------------------------------------
 
-MOST_AUTHORS = 12  # that are held against one another, those who judged most
+MOST_AUTHORS = 12  # whose judgements are compared with one another, those who judged most
 
 
 def agreements(

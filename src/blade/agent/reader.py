@@ -177,7 +177,7 @@ def decoded(text: str, question: Question) -> Answer | list[str]:
 
 
 def again(answer: Answer, question: Question) -> Answer | list[str]:
-    """An answer that was kept, held against the question once more."""
+    """Check a kept answer against the question once more."""
     try:
         return decoded(msgspec.json.encode(replace(answer, about=shown(answer.about))).decode(), question)
     except UnicodeEncodeError:

@@ -44,7 +44,7 @@ def judge(
     sides: Mapping[str, Side] | None = None, by_task: Callable[[str, str], Mapping[str, float]] | None = None,
     remarks: Mapping[str, str] | None = None,
 ) -> Gate:
-    """What the policy says of candidates held against a baseline; `Evidence` explains the arguments."""
+    """What the policy says of candidates compared with a baseline; `Evidence` explains the arguments."""
     evidence = Evidence(coverages, sides or {}, by_task, remarks or {})
     in_force = {waiver.label: waiver for waiver in policy.waivers if today <= waiver.expires}
     judged = (check for comparison in comparisons for check in _checks(policy, comparison, evidence))

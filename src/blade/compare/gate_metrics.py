@@ -28,7 +28,7 @@ class Measured:
 
     baseline: float
     candidate: float
-    own: float  # the candidate's value that a floor is held against
+    own: float  # the candidate's value that is compared with a floor
     change: float
     low: float | None  # 95% interval
     high: float | None

@@ -254,7 +254,7 @@ class Comparison(msgspec.Struct, frozen=True):
     identical: bool = False  # the runs hold the same rows
     refused: str | None = None  # why there is no comparison
     notes: tuple[str, ...] = ()
-    p_adjusted: Share | None = None  # on these tasks, over all candidates held against one baseline
+    p_adjusted: Share | None = None  # on these tasks, over all candidates compared with one baseline
     p_adjusted_new: Share | None = None
     quick: bool = False  # from the columns alone: no trace was read
 

@@ -282,7 +282,7 @@ def plan(
         check = Checker(session, entry.name, members)
         for question in questions:
             answer = store.get(question.key)
-            # what was kept is held against question and rows again: a file can be changed by anybody
+            # what was kept is checked against question and rows again: a file can be changed by anybody
             checked = reader.again(answer, question) if answer is not None else []
             checked = check(question, checked) if isinstance(checked, reader.Answer) else checked
             if isinstance(checked, reader.Answer):

@@ -193,7 +193,7 @@ def diagnose(
 
 
 def baseline_first(loaded: Sequence[Loaded], baseline: str | None) -> list[Loaded]:
-    """The runs with the one that the others are held against in front; a part of a run is named by its value too."""
+    """The runs with the one that the others are compared with in front; a part of a run is named by its value too."""
     if baseline is None:
         return list(loaded)
     names = [entry.name for entry in loaded]

@@ -146,11 +146,11 @@ def _pieces(spans: list[Span]) -> list[tuple[Span, ...]]:
     return [tuple(piece) for piece in pieces]
 
 
-# ---- Judgements held against the rows --------------------------------------------------------------
+# ---- Judgements checked against the rows -----------------------------------------------------------
 
 
 class Bench:
-    """The tasks of a run as judgements of them are held against; without bounds to rewards nothing is lost."""
+    """The tasks of a run, against which judgements are checked; without bounds to rewards nothing is lost."""
 
     def __init__(self, entry: Loaded, threshold: float | None, scoring: measure.Scoring | None = None) -> None:
         scoring = scoring or report_pages.scoring_of(entry, threshold)

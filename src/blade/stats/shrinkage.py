@@ -14,7 +14,7 @@ from blade.stats.passes_at_k import distinct_pairs, per_pair, valid_pairs
 NEVER, ALWAYS = 0.1, 0.9
 _LEAST_SUM, _LARGEST_SUM = 1e-3, 1e4
 _MAX_STEPS = 100
-_GRID = 400  # points by which one posterior is held against another
+_GRID = 400  # points at which two posteriors are compared
 _LONGEST_STEP = 2.0  # in logarithms
 
 
@@ -91,7 +91,7 @@ def p_better(
 ) -> Floats:
     """P(the rate of a task is higher in the second run), from the two posteriors.
 
-    Quantiles of both posteriors at midpoints of equal probability are held against each other, so that
+    Quantiles of both posteriors at midpoints of equal probability are compared, so that
     exchanging the runs gives exactly one minus it.
     """
     quantile = special().betaincinv

@@ -36,7 +36,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Rows:
-    """What fields are held against: the task of each row, its reward, and whether it passes."""
+    """What fields are compared with: the task of each row, its reward, and whether it passes."""
 
     task: Array  # codes, ascending
     reward: Array

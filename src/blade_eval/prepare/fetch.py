@@ -264,7 +264,7 @@ def _by_hand(context: Context, name: str) -> Path | None:
 
 
 def _taken(path: Path, place: Path, file: Lacking, how: str) -> Path:
-    """A file that is there, held against its pin and entered into the record; errors call it `place`."""
+    """A file that is there, checked against its pin and entered into the record; errors call it `place`."""
     size, sha256 = path.stat().st_size, digest(path)
     what, want, got = ("sha256", file.sha256, sha256) if file.sha256 else ("size", file.size, size)
     if want is not None and got != want:

@@ -247,7 +247,7 @@ def _cached(wish: Wanted, how: How, tell: Tell) -> Prepared | None:
         tell(f"the rows of {wish.name} that are there do not count: {why}")
         return None
     sources = []
-    for source in known.get("sources", []):  # held against what is pinned now, which may not have been then
+    for source in known.get("sources", []):  # checked against what is pinned now, which may not have been then
         sha256 = wish.pin(source.get("name")).get("sha256")
         sources.append({**source, "pinned": sha256 == source.get("sha256")} if sha256 else dict(source))
     try:
@@ -500,7 +500,7 @@ def _ended(process: subprocess.Popen[bytes]) -> None:
 
 
 def unknown(rows: Prepared) -> list[str]:
-    """A notice for each raw file of these rows that could not be held against a SHA-256."""
+    """A notice for each raw file of these rows that could not be checked against a SHA-256."""
     return [
         f"{rows.name}: {source['name']}: this file has no known checksum; the one that was read has sha256 "
         f"{source.get('sha256')}"
