@@ -22,12 +22,12 @@ COMMANDS = {
         "eval env init detectors demo doctor completion"
     ).split()
 } | {
-    "compare": "diagnose:compare", "cite": "check:cite", "fields": "query:fields", "list": "catalogue:listing",
+    "cite": "check:cite", "fields": "query:fields", "list": "catalogue:listing",
     "search": "catalogue:search", "health": "diagnose:health", "draft": "diagnose:draft", "init": "diagnose:init",
-    "queue": "label:queue", "mcp": "skill:mcp", "eval": "main:evaluate", "completion": "main:completion",
+    "mcp": "skill:mcp", "eval": "main:evaluate", "completion": "main:completion",
 }  # fmt: skip
 EVAL_COMMANDS = {
-    "prepare": "eval_run:prepare", "run": "eval_run:run", "profile": "eval_profile:profile",
+    "prepare": "eval_prepare:prepare", "run": "eval_run:run", "profile": "eval_profile:profile",
     "aggregate": "eval_profile:aggregate", "reverify": "eval_reverify:reverify",
 }  # fmt: skip
 
