@@ -1,4 +1,4 @@
-"""`blade show`: print one task or one rollout, what decides first, within a length budget."""
+"""`blade show`: find the rows of one task or rollout; `rollout_page.py` prints them."""
 
 from __future__ import annotations
 

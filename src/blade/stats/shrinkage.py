@@ -1,4 +1,4 @@
-"""Passes of every task into a shared Beta prior and each task's posterior."""
+"""Fit a shared Beta prior to the passes of all tasks, and give each task its posterior."""
 
 from __future__ import annotations
 
