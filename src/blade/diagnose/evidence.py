@@ -545,8 +545,13 @@ _NO_GOLD = frozenset("extracted model predicted reward score func correct".split
 
 def _expected(row: Mapping[str, Any]) -> list[tuple[str, Any]]:
     """Every field that is named like a gold, at the top of the row or one level below."""
-    named = ((name, content, set(name.lower().replace("-", "_").split("_"))) for _, name, content in _near_top(row))
-    return [(name, content) for name, content, words in named if words & _GOLD_WORDS and not words & _NO_GOLD]
+    return [(name, content) for _, name, content in _near_top(row) if _is_gold(name)]
+
+
+@lru_cache(maxsize=10_000)
+def _is_gold(name: str) -> bool:
+    words = set(name.lower().replace("-", "_").split("_"))
+    return bool(words & _GOLD_WORDS) and not words & _NO_GOLD
 
 
 def _near_top(row: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:

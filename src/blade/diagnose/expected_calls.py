@@ -89,8 +89,9 @@ def demanding(people: Population) -> Mask:
 def adopt_golds(people: Population) -> None:
     """Take what the passes of a task do for what it expects, where they all do the same and it is something else."""
     paths = Counter(row.expected_at for row in people.rows if row.expected_at and row.expected_at != ADOPTED)
-    for row in people.rows if paths else ():
-        if row.expected is None and row.fields.get(paths.most_common(1)[0][0]) == "[]":
+    usual = max(paths, key=lambda path: paths[path], default="")
+    for row in people.rows if usual else ():
+        if row.expected is None and row.fields.get(usual) == "[]":
             row.expected = ()  # where other rows list calls, an empty list says that none is due
     graded = people.graded = graded_tools(people)
     passing: dict[int, list[Counter[Call]]] = defaultdict(list)
