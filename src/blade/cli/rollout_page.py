@@ -28,7 +28,7 @@ _TOLERANCE = 1e-9  # of rewards
 _DEPTH = 8
 _MEMBERS = 12  # values of an object up to which each has a line of its own
 _LINES = 30  # of what was recorded
-_LONG = 200  # characters from which a text is told by its end
+_LONG = 200  # characters from which a text is shown by its end
 _TEXTS = 4
 
 

@@ -33,7 +33,7 @@ class Measured:
     low: float | None  # 95% interval
     high: float | None
     bound: float | None  # one-sided 95% bound on the side that is worse
-    is_exact_bound: bool  # False: an end of the 95% interval stands in for it
+    is_exact_bound: bool  # False: an end of the 95% interval is used instead
     p: float | None  # that nothing changed; None: the interval alone tells
     n: int  # tasks
     unit: str
