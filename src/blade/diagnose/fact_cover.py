@@ -202,7 +202,7 @@ def gain(people: Population, source: Group) -> Gain | None:
         return None
     n = parts[0][0].size
     draws = np.random.default_rng(0).integers(0, n, (DRAWS, n))
-    # what stands in for tasks that do not show both is estimated anew in every draw
+    # the estimate for tasks that do not show both is made anew in every draw
     sums = np.mean([[_total(gap[draw], weight[draw]) for draw in draws] for gap, weight in parts], axis=0)
     low, high = np.quantile(sums, [(1 - SPREAD) / 2, (1 + SPREAD) / 2])
     # resampling few tasks says too narrow an interval: Student's t, and n - 1

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeGuard
 from blade import events
 from blade.formats import check_records
 
-SHORT = 200  # characters up to which a text is a value; a longer one is told by its lines
+SHORT = 200  # characters up to which a text is a value; a longer one is shown by its lines
 LONG_WORD = 500  # the same of a text without blanks
 HEAD_LINES, TAIL_LINES = 2, 6  # lines of a long text that are kept as templates
 TAIL = 400  # characters that are kept of the end of a long text

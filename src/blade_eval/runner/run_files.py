@@ -114,7 +114,7 @@ class _Response(msgspec.Struct):
 
 
 class LineHead(msgspec.Struct):
-    """What a line of the rollouts tells the one who goes on with the run."""
+    """What a line of the rollouts tells whoever continues the run."""
 
     task: Any = msgspec.field(name="_ng_task_index", default=None)
     repeat: Any = msgspec.field(name="_ng_rollout_index", default=None)
